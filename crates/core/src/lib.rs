@@ -1,0 +1,16 @@
+//! The words (row, event, message, position) and the rules (disposition, route, ledger) of Headwater.
+//!
+//! Never: wait, read a clock, a file or the environment, log, or depend on a sibling crate.
+
+pub mod disposition;
+pub mod event;
+pub mod failure;
+pub mod instant;
+pub mod ledger;
+pub mod message;
+pub mod positions;
+pub mod route;
+pub mod row;
+pub mod sink;
+pub mod source;
+pub mod trouble;

@@ -1,0 +1,90 @@
+//! Where a pipeline's position is remembered, and which of several records counts.
+
+use std::future::Future;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::trouble::Trouble;
+
+/// The version of the record's own layout.
+pub const FORMAT: u32 = 1;
+
+/// A pipeline's position, as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    pub format: u32,
+    pub name: String,
+    /// Each start of the pipeline takes the next number.
+    pub run: u64,
+    /// Which log the position belongs to; only its source can read this.
+    pub source: Value,
+    /// Where that log is to be resumed; only its source can read this.
+    pub position: Value,
+    /// The `event_date` of the last event before the position, ISO-8601.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_time: Option<String>,
+    /// When the record was written, ISO-8601.
+    pub written_at: String,
+    /// The version of Headwater that wrote it.
+    pub headwater: String,
+}
+
+/// Of two records, in the order in which they were written, the one that counts: a record of an older run was written by
+/// an instance that had been replaced already, and never counts.
+pub fn newest(before: Option<Record>, after: Record) -> Record {
+    match before {
+        Some(before) if before.run > after.run => before,
+        _ => after,
+    }
+}
+
+pub trait Positions: Send {
+    type Error: Trouble;
+
+    /// The record that counts, if there is one.
+    fn read(&mut self) -> impl Future<Output = Result<Option<Record>, Self::Error>> + Send;
+
+    /// Begins to write a record; never waits. One at a time: call again only after `written` said so.
+    fn write(&mut self, record: &Record) -> Result<(), Self::Error>;
+
+    /// Returns when the record under way is safe; waits for ever when there is none. Cancel-safe.
+    fn written(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(run: u64, position: &str) -> Record {
+        Record {
+            format: FORMAT,
+            name: "shop".into(),
+            run,
+            source: Value::Null,
+            position: position.into(),
+            event_time: None,
+            written_at: String::new(),
+            headwater: String::new(),
+        }
+    }
+
+    fn counts(written: &[Record]) -> Option<Record> {
+        written
+            .iter()
+            .cloned()
+            .fold(None, |before, after| Some(newest(before, after)))
+    }
+
+    #[test]
+    fn the_last_record_of_the_newest_run_counts() {
+        let written = [record(1, "a"), record(2, "b"), record(2, "c")];
+        assert_eq!(counts(&written), Some(record(2, "c")));
+    }
+
+    #[test]
+    fn a_record_written_late_by_an_older_run_never_counts() {
+        let written = [record(1, "a"), record(2, "b"), record(1, "z")];
+        assert_eq!(counts(&written), Some(record(2, "b")));
+    }
+}

@@ -1,0 +1,38 @@
+//! Where messages go.
+
+use std::future::Future;
+
+use crate::failure::Kind;
+use crate::ledger::Ticket;
+use crate::message::Message;
+use crate::trouble::Trouble;
+
+/// What became of messages.
+#[derive(Debug)]
+pub enum Report {
+    /// The broker has it for good.
+    Delivered(Ticket),
+    /// The broker will never take it: why, and the message itself.
+    Refused(Ticket, Message, Kind, String),
+    /// A message that came back unsent may fit now.
+    Room,
+}
+
+/// A message that was not taken, given back whole.
+#[derive(Debug)]
+pub enum Unsent<E> {
+    /// Not now (the queue is full, or its topic is still being looked up): try again after the next report.
+    Later(Message, Ticket),
+    /// The sink is broken.
+    Broken(E),
+}
+
+pub trait Sink: Send {
+    type Error: Trouble;
+
+    /// Takes the message or gives it back; never waits.
+    fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Self::Error>>;
+
+    /// Cancel-safe: dropping the future loses no report.
+    fn next_report(&mut self) -> impl Future<Output = Result<Report, Self::Error>> + Send;
+}

@@ -1,0 +1,60 @@
+//! Where rows come from.
+
+use std::fmt::Display;
+use std::future::Future;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::positions::Record;
+use crate::row::Row;
+use crate::trouble::Trouble;
+
+/// One thing that a log has to say.
+#[derive(Debug)]
+pub enum Item<P> {
+    Row(Row),
+    /// Every row up to here has been handed over, and the log can be resumed here.
+    Mark(P),
+    /// The server waits for our confirmation before it can go on (it is shutting down): do not put it off.
+    Hurry,
+}
+
+/// A log that is being read.
+pub trait Source: Send {
+    type Position: Clone + Display + Serialize + DeserializeOwned + Send + Sync + 'static;
+    type Error: Trouble;
+
+    /// Which log this is, as it goes into the position record; `Origin::open` compares it at the next start.
+    fn identity(&self) -> serde_json::Value;
+
+    /// Cancel-safe: dropping the future loses nothing.
+    fn next(&mut self) -> impl Future<Output = Result<Item<Self::Position>, Self::Error>> + Send;
+
+    /// Tells the database that everything up to `position` is done with. Only the ledger's word may come here.
+    fn confirm(
+        &mut self,
+        position: Self::Position,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send;
+
+    /// Ends the reading once what was confirmed has reached the server (waiting a few seconds at most).
+    fn close(self) -> impl Future<Output = ()> + Send;
+}
+
+/// A database whose log can be opened, again and again.
+pub trait Origin: Send {
+    type Source: Source;
+
+    /// Waits until this pipeline is ours alone (others stand by meanwhile), or makes sure that it still is.
+    /// True if the right was newly taken: another instance may have worked since our last run.
+    fn lock(
+        &mut self,
+    ) -> impl Future<Output = Result<bool, <Self::Source as Source>::Error>> + Send;
+
+    /// Opens the log where `record` says, or refuses: a log that cannot serve that position any more, or is another log,
+    /// is fatal. Never starts over or jumps ahead by itself.
+    fn open(
+        &mut self,
+        record: &Record,
+    ) -> impl Future<Output = Result<Self::Source, <Self::Source as Source>::Error>> + Send;
+}
