@@ -28,6 +28,10 @@ impl Skip {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "lives on the stack for one row; a box would cost an allocation each"
+)]
 pub enum Disposition<'r> {
     Keep(Event<'r>),
     Skip(Skip),

@@ -12,6 +12,14 @@ use std::collections::VecDeque;
 pub struct Ticket {
     run: u64,
     number: u64,
+    bytes: usize,
+}
+
+impl Ticket {
+    /// Which message of its run this is, for whoever wants to tell tickets apart.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 #[derive(Debug)]
@@ -21,8 +29,9 @@ pub struct Ledger<P> {
     oldest: u64,
     /// Whether message `oldest + index` has been settled. The first one, if any, has not.
     settled: VecDeque<bool>,
-    /// How many in `settled` are not.
+    /// How many in `settled` are not, and their bytes.
     outstanding: usize,
+    outstanding_bytes: usize,
     /// Marks that are not due yet: the number of the first message after the mark, and its position.
     marks: VecDeque<(u64, P)>,
 }
@@ -35,18 +44,21 @@ impl<P> Ledger<P> {
             oldest: 0,
             settled: VecDeque::new(),
             outstanding: 0,
+            outstanding_bytes: 0,
             marks: VecDeque::new(),
         }
     }
 
-    /// The next message that must be delivered.
-    pub fn admit(&mut self) -> Ticket {
+    /// The next message that must be delivered, and how many bytes it holds until it is.
+    pub fn admit(&mut self, bytes: usize) -> Ticket {
         let number = self.next();
         self.settled.push_back(false);
         self.outstanding += 1;
+        self.outstanding_bytes += bytes;
         Ticket {
             run: self.run,
             number,
+            bytes,
         }
     }
 
@@ -65,6 +77,10 @@ impl<P> Ledger<P> {
     }
 
     /// The message of this ticket was delivered, or its dead letter was. The last position that this makes due comes back.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the ticket is used up: it must not be there for a second time"
+    )]
     pub fn settle(&mut self, ticket: Ticket) -> Option<P> {
         if ticket.run != self.run {
             return None;
@@ -72,6 +88,7 @@ impl<P> Ledger<P> {
         let index = usize::try_from(ticket.number - self.oldest).ok()?;
         *self.settled.get_mut(index)? = true;
         self.outstanding -= 1;
+        self.outstanding_bytes -= ticket.bytes;
         while self.settled.front() == Some(&true) {
             self.settled.pop_front();
             self.oldest += 1;
@@ -85,6 +102,11 @@ impl<P> Ledger<P> {
     /// How many messages have been admitted and not settled.
     pub fn outstanding(&self) -> usize {
         self.outstanding
+    }
+
+    /// The bytes of those messages.
+    pub fn outstanding_bytes(&self) -> usize {
+        self.outstanding_bytes
     }
 
     /// How many messages there are from the oldest unsettled one on, settled or not: what the ledger has to remember.
@@ -176,7 +198,7 @@ mod tests {
         let mut open: Vec<(Ticket, usize)> = Vec::new();
         for (position, step) in steps.iter().enumerate() {
             match *step {
-                Step::Admit => open.push((ledger.admit(), honest.admit())),
+                Step::Admit => open.push((ledger.admit(1), honest.admit())),
                 Step::Mark => assert_eq!(ledger.mark(position), honest.mark(position), "{steps:?}"),
                 Step::Settle(rank) => {
                     let (ticket, message) = open.remove(rank);
@@ -185,6 +207,11 @@ mod tests {
                 Step::Drop(rank) => drop(open.remove(rank)),
             }
             assert_eq!(ledger.outstanding(), honest.outstanding(), "{steps:?}");
+            assert_eq!(
+                ledger.outstanding_bytes(),
+                honest.outstanding(),
+                "{steps:?}"
+            );
         }
     }
 
@@ -238,9 +265,9 @@ mod tests {
     #[test]
     fn a_ticket_of_another_run_settles_nothing() {
         let mut earlier: Ledger<&str> = Ledger::new(1);
-        let late = earlier.admit();
+        let late = earlier.admit(1);
         let mut ledger = Ledger::new(2);
-        let ticket = ledger.admit();
+        let ticket = ledger.admit(1);
         assert_eq!(ledger.mark("here"), None);
         assert_eq!(ledger.settle(late), None);
         assert_eq!(ledger.outstanding(), 1);
@@ -250,7 +277,7 @@ mod tests {
     #[test]
     fn marks_with_nothing_admitted_between_them_take_no_room() {
         let mut ledger = Ledger::new(1);
-        let ticket = ledger.admit();
+        let ticket = ledger.admit(1);
         for position in 0..1_000 {
             assert_eq!(ledger.mark(position), None);
         }
@@ -261,9 +288,9 @@ mod tests {
     #[test]
     fn what_is_settled_behind_an_unsettled_one_is_counted_in_the_span() {
         let mut ledger: Ledger<u8> = Ledger::new(1);
-        let stuck = ledger.admit();
+        let stuck = ledger.admit(1);
         for _ in 0..10 {
-            let ticket = ledger.admit();
+            let ticket = ledger.admit(1);
             assert_eq!(ledger.settle(ticket), None);
         }
         assert_eq!((ledger.outstanding(), ledger.span()), (1, 11));

@@ -5,6 +5,7 @@
 pub mod disposition;
 pub mod event;
 pub mod failure;
+pub mod finding;
 pub mod instant;
 pub mod ledger;
 pub mod message;
