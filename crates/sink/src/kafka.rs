@@ -1,0 +1,302 @@
+//! Messages to Kafka, and reports of what became of them.
+//!
+//! In: messages, each with its ticket. Out: one report a message, in the order in which Kafka answers.
+//! Rule: nothing is kept of a message after `send` but its ticket; librdkafka has the copy, also of a refused one.
+//! Rule: works inside a tokio runtime. After an error it is to be dropped; dropping gives up what is in flight.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use headwater_core::failure::Kind;
+use headwater_core::ledger::Ticket;
+use headwater_core::message::{Content, Message};
+use headwater_core::sink::{Report, Sink, Unsent};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::BaseRecord;
+use slab::Slab;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::{JoinError, JoinSet};
+
+use crate::error::Error;
+
+mod check;
+mod client;
+mod contact;
+mod doubt;
+mod positions;
+mod settings;
+mod size;
+mod topic;
+mod verdict;
+
+pub use check::check;
+pub use positions::{KafkaPositions, Made};
+pub use settings::{Settings, forbidden};
+
+use client::Client;
+use contact::{Outcome, Refusal};
+use doubt::Rules;
+use topic::Topic;
+use verdict::{Doing, Verdict};
+
+pub struct Kafka {
+    client: Client,
+    outcomes: UnboundedReceiver<Outcome>,
+    sent: Slab<Sent>,
+    topics: HashMap<Arc<str>, Topic>,
+    lookups: JoinSet<Found>,
+    /// Refused, perhaps only because of others in the batch: they wait for what the topic's rules say.
+    doubtful: HashMap<Arc<str>, Vec<(Ticket, Message, Kind)>>,
+    ready: VecDeque<Report>,
+    broken: Option<Error>,
+}
+
+struct Sent {
+    ticket: Ticket,
+    content: Content,
+}
+
+/// What a lookup came back with.
+enum Found {
+    Topic(Arc<str>, Result<Topic, Error>),
+    Rules(Arc<str>, Result<Rules, Error>),
+}
+
+impl Kafka {
+    /// Does not wait for a broker.
+    pub fn open(settings: Settings) -> Result<Kafka, Error> {
+        let (tell, outcomes) = unbounded_channel();
+        Ok(Kafka {
+            client: Client::open(settings, tell)?,
+            outcomes,
+            sent: Slab::new(),
+            topics: HashMap::new(),
+            lookups: JoinSet::new(),
+            doubtful: HashMap::new(),
+            ready: VecDeque::new(),
+            broken: None,
+        })
+    }
+
+    /// Where the pipeline `name` keeps its position, over the same connection.
+    pub fn positions(&self, topic: &str, replication: u16, name: &str) -> KafkaPositions {
+        KafkaPositions::new(self.client.clone(), topic, replication, name)
+    }
+
+    fn look_up(&mut self, topic: &Arc<str>) {
+        self.topics.insert(Arc::clone(topic), Topic::LookingUp);
+        let (client, topic) = (self.client.clone(), Arc::clone(topic));
+        self.lookups.spawn(async move {
+            let found = topic::find(client, Arc::clone(&topic)).await;
+            Found::Topic(topic, found)
+        });
+    }
+
+    fn hand_over(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+        let content = message.content;
+        let number = self.sent.insert(Sent { ticket, content });
+        let address = &message.address;
+        let mut record =
+            BaseRecord::with_opaque_to(&address.topic, number).payload(message.value.as_ref());
+        record.key = address.key.as_deref();
+        record.headers = headers(&message);
+        let Err((error, _)) = self.client.producer.send(record) else {
+            return Ok(());
+        };
+        let ticket = self.sent.remove(number).ticket;
+        self.not_taken(&error, message, ticket)
+    }
+
+    /// librdkafka did not even queue it.
+    fn not_taken(
+        &mut self,
+        error: &KafkaError,
+        message: Message,
+        ticket: Ticket,
+    ) -> Result<(), Unsent<Error>> {
+        let code = match error {
+            KafkaError::Nul(_) => Code::InvalidTopic,
+            error => verdict::code(error).unwrap_or(Code::Unknown),
+        };
+        if code == Code::QueueFull {
+            return Err(Unsent::Later(message, ticket));
+        }
+        match verdict::delivery(code) {
+            Verdict::Refuse(Kind::TooLarge) => {
+                let why = format!(
+                    "{} bytes are more than message.max.bytes in sink.properties allows ({})",
+                    message.size(),
+                    self.client.settings.largest_message()
+                );
+                self.refuse(message, ticket, Kind::TooLarge, why);
+                Ok(())
+            }
+            Verdict::Refuse(kind) => {
+                self.refuse(message, ticket, kind, code.to_string());
+                Ok(())
+            }
+            _ => {
+                let error = self.failed(code, &message.address.topic);
+                Err(Unsent::Broken(error))
+            }
+        }
+    }
+
+    fn refuse(&mut self, message: Message, ticket: Ticket, kind: Kind, why: String) {
+        self.ready
+            .push_back(Report::Refused(ticket, message, kind, why));
+    }
+
+    /// The message with this number is lost to this run.
+    fn failed(&mut self, code: Code, topic: &str) -> Error {
+        let error = self.client.trouble().unwrap_or_else(|| {
+            let brokers = &self.client.settings.brokers;
+            verdict::error(code, Doing::Writing(topic), brokers, "")
+        });
+        self.break_off(error)
+    }
+
+    fn break_off(&mut self, error: Error) -> Error {
+        if self.broken.is_none() {
+            self.client.give_up();
+        }
+        self.broken.get_or_insert(error).clone()
+    }
+
+    fn settle(&mut self, outcome: Outcome) -> Option<Report> {
+        match outcome {
+            Outcome::Delivered(number) => {
+                return Some(Report::Delivered(self.sent.remove(number).ticket));
+            }
+            Outcome::Refused(number, refusal) => self.refused(number, *refusal),
+            Outcome::Failed(number, code, topic) => {
+                self.sent.remove(number);
+                self.failed(code, &topic);
+            }
+            Outcome::Trouble => {
+                if let Some(trouble) = self.client.trouble() {
+                    self.break_off(trouble);
+                }
+            }
+        }
+        None
+    }
+
+    fn refused(&mut self, number: usize, refusal: Refusal) {
+        let Sent { ticket, content } = self.sent.remove(number);
+        let message = Message {
+            address: refusal.address,
+            content,
+            value: refusal.value,
+        };
+        if doubt::travelled_alone(&message, &self.client.settings) {
+            let why = match refusal.kind {
+                Kind::TooLarge => format!(
+                    "{} bytes are more than topic \"{}\" takes",
+                    size::alone(&message),
+                    message.address.topic
+                ),
+                _ => format!("Kafka refused it: {}", refusal.code),
+            };
+            return self.refuse(message, ticket, refusal.kind, why);
+        }
+        self.doubt(message, ticket, refusal.kind);
+    }
+
+    fn doubt(&mut self, message: Message, ticket: Ticket, kind: Kind) {
+        let topic = Arc::clone(&message.address.topic);
+        let waiting = self.doubtful.entry(Arc::clone(&topic)).or_default();
+        waiting.push((ticket, message, kind));
+        if waiting.len() == 1 {
+            let client = self.client.clone();
+            self.lookups.spawn(async move {
+                let settings = client.topic_settings(&topic).await;
+                let rules = settings.map(|s| s.map_or_else(Rules::default, |s| Rules::of(&s)));
+                Found::Rules(topic, rules)
+            });
+        }
+    }
+
+    fn found(&mut self, found: Result<Found, JoinError>) {
+        let error = match found {
+            Ok(Found::Topic(topic, Ok(state))) => {
+                self.topics.insert(topic, state);
+                return self.ready.push_back(Report::Room);
+            }
+            Ok(Found::Rules(topic, Ok(rules))) => return self.judge(&topic, rules),
+            Ok(Found::Topic(_, Err(error)) | Found::Rules(_, Err(error))) => error,
+            Err(error) => Error::transient(format!("a lookup broke off: {error}")),
+        };
+        self.break_off(error);
+    }
+
+    fn judge(&mut self, topic: &Arc<str>, rules: Rules) {
+        for (ticket, message, kind) in self.doubtful.remove(topic).unwrap_or_default() {
+            match doubt::judge(&message, kind, rules, &self.client.settings) {
+                Ok(why) => self.refuse(message, ticket, kind, why),
+                Err(error) => {
+                    self.break_off(error);
+                }
+            }
+        }
+    }
+}
+
+impl Sink for Kafka {
+    type Error = Error;
+
+    fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+        if let Some(error) = &self.broken {
+            return Err(Unsent::Broken(error.clone()));
+        }
+        match self.topics.get(&message.address.topic) {
+            Some(Topic::Known) => self.hand_over(message, ticket),
+            Some(Topic::LookingUp) => Err(Unsent::Later(message, ticket)),
+            Some(Topic::Illegal) => {
+                let why = format!("no topic can be named \"{}\"", message.address.topic);
+                self.refuse(message, ticket, Kind::Unroutable, why);
+                Ok(())
+            }
+            None => {
+                self.look_up(&message.address.topic);
+                Err(Unsent::Later(message, ticket))
+            }
+        }
+    }
+
+    async fn next_report(&mut self) -> Result<Report, Error> {
+        loop {
+            if let Some(report) = self.ready.pop_front() {
+                return Ok(report);
+            }
+            if let Some(error) = &self.broken {
+                return Err(error.clone());
+            }
+            tokio::select! {
+                biased;
+                // Never closed: the client, which we hold, has the other end.
+                Some(outcome) = self.outcomes.recv() => {
+                    if let Some(report) = self.settle(outcome) {
+                        return Ok(report);
+                    }
+                }
+                Some(found) = self.lookups.join_next() => self.found(found),
+            }
+        }
+    }
+}
+
+fn headers(message: &Message) -> Option<OwnedHeaders> {
+    let headers = &message.address.headers;
+    if headers.is_empty() {
+        return None;
+    }
+    let empty = OwnedHeaders::new_with_capacity(headers.len());
+    Some(headers.iter().fold(empty, |all, (key, value)| {
+        all.insert(Header {
+            key,
+            value: Some(value.as_ref()),
+        })
+    }))
+}

@@ -1,0 +1,245 @@
+//! The one connection to a cluster, shared by the sink, its lookups and the positions; and the questions asked over it.
+//!
+//! Rule: a question waits until Kafka answers. Each single try is short, so that dropping the question ends it soon.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use headwater_core::trouble::Severity;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
+use rdkafka::metadata::Metadata;
+use rdkafka::producer::{Producer as _, PurgeConfig, ThreadedProducer};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::contact::{Contact, Outcome};
+use super::settings::{Settings, unusable};
+use super::verdict::{self, Doing, Verdict};
+use crate::error::Error;
+
+pub(super) type Producer = ThreadedProducer<Contact>;
+
+const TRY: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(200);
+const ADMIN_TRY: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+pub(super) struct Client {
+    pub producer: Producer,
+    pub settings: Arc<Settings>,
+}
+
+/// What the cluster's metadata says of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    There {
+        partitions: usize,
+    },
+    /// It exists, and it is not ready yet.
+    Coming,
+    Missing,
+    /// No topic can have this name.
+    Illegal,
+    Denied,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct NewTopicSpec {
+    pub name: String,
+    /// -1: the broker's default.
+    pub partitions: i32,
+    /// -1: the broker's default.
+    pub replication: i32,
+    pub config: Vec<(&'static str, String)>,
+}
+
+impl Client {
+    pub(super) fn open(
+        settings: Settings,
+        outcomes: UnboundedSender<Outcome>,
+    ) -> Result<Client, Error> {
+        let contact = Contact::new(&settings.brokers, outcomes);
+        let producer = settings
+            .producer()?
+            .create_with_context(contact)
+            .map_err(|e| unusable(&e))?;
+        Ok(Client {
+            producer,
+            settings: Arc::new(settings),
+        })
+    }
+
+    pub(super) fn contact(&self) -> &Contact {
+        self.producer.context()
+    }
+
+    /// What no waiting will mend, if there is something.
+    pub(super) fn trouble(&self) -> Option<Error> {
+        if let Some(error) = self.contact().trouble() {
+            return Some(error.clone());
+        }
+        let (code, reason) = self.producer.client().fatal_error()?;
+        let brokers = &self.settings.brokers;
+        Some(match verdict::delivery(code) {
+            Verdict::EndRun(Severity::Fatal) => {
+                verdict::error(code, Doing::Connecting, brokers, &reason)
+            }
+            _ => Error::transient(format!("the Kafka producer broke: {reason}")),
+        })
+    }
+
+    /// Nothing that waits behind a failed message may be delivered before the failed one is sent again by the next run.
+    pub(super) fn give_up(&self) {
+        self.producer
+            .purge(PurgeConfig::default().queue().inflight());
+    }
+
+    /// Asks until Kafka answers.
+    pub(super) async fn ask<T, Q>(&self, doing: Doing<'_>, question: Q) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        Q: Fn(&Client) -> KafkaResult<T> + Clone + Send + 'static,
+    {
+        loop {
+            if let Some(trouble) = self.trouble() {
+                return Err(trouble);
+            }
+            let (client, question) = (self.clone(), question.clone());
+            let answer = spawn_blocking(move || question(&client))
+                .await
+                .map_err(|e| Error::transient(format!("a question to Kafka broke off: {e}")))?;
+            let error = match answer {
+                Ok(answer) => {
+                    self.contact().answered();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            match verdict::code(&error) {
+                Some(code) if verdict::request(code) == Verdict::Wait => {
+                    self.contact().lost(&error.to_string());
+                }
+                code => {
+                    let code = code.unwrap_or(Code::Unknown);
+                    let brokers = &self.settings.brokers;
+                    return Err(verdict::error(code, doing, brokers, ""));
+                }
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// How many brokers there are.
+    pub(super) async fn brokers(&self) -> Result<usize, Error> {
+        self.ask(Doing::Connecting, |client| {
+            // Any topic's name will do; asking for all topics could be a long answer.
+            let metadata = client.metadata(&client.settings.client_id)?;
+            Ok(metadata.brokers().len())
+        })
+        .await
+    }
+
+    pub(super) async fn presence(&self, topic: &str) -> Result<Presence, Error> {
+        // librdkafka cannot even ask for these.
+        if topic.is_empty() || topic.contains('\0') {
+            return Ok(Presence::Illegal);
+        }
+        let name = topic.to_owned();
+        self.ask(Doing::LookingAt(topic), move |client| {
+            presence(&client.metadata(&name)?)
+        })
+        .await
+    }
+
+    /// By the producer, so that it knows the topic from then on.
+    fn metadata(&self, topic: &str) -> KafkaResult<Metadata> {
+        self.producer.client().fetch_metadata(Some(topic), TRY)
+    }
+
+    /// Whether it was created now; false if it was there already.
+    pub(super) async fn create(&self, topic: NewTopicSpec) -> Result<bool, Error> {
+        let name = topic.name.clone();
+        self.ask(Doing::Creating(&name), move |client| {
+            client.try_create(&topic)
+        })
+        .await
+    }
+
+    fn try_create(&self, topic: &NewTopicSpec) -> KafkaResult<bool> {
+        let replication = TopicReplication::Fixed(topic.replication);
+        let mut new = NewTopic::new(&topic.name, topic.partitions, replication);
+        for (key, value) in &topic.config {
+            new = new.set(key, value);
+        }
+        let admin = self.admin()?;
+        let results = Handle::current().block_on(admin.create_topics([&new], &options()))?;
+        match results.into_iter().next() {
+            Some(Err((_, Code::TopicAlreadyExists))) => Ok(false),
+            Some(Err((_, code))) => Err(KafkaError::AdminOp(code)),
+            _ => Ok(true),
+        }
+    }
+
+    /// A topic's settings, defaults included; `None` if we may not see them.
+    pub(super) async fn topic_settings(
+        &self,
+        topic: &str,
+    ) -> Result<Option<HashMap<String, String>>, Error> {
+        let name = topic.to_owned();
+        self.ask(Doing::LookingAt(topic), move |client| {
+            client.try_topic_settings(&name)
+        })
+        .await
+    }
+
+    fn try_topic_settings(&self, topic: &str) -> KafkaResult<Option<HashMap<String, String>>> {
+        let admin = self.admin()?;
+        let asked = [ResourceSpecifier::Topic(topic)];
+        let results = Handle::current().block_on(admin.describe_configs(&asked, &options()))?;
+        match results.into_iter().next() {
+            Some(Ok(resource)) => {
+                let entries = resource.entries.into_iter();
+                Ok(Some(
+                    entries.filter_map(|e| Some((e.name, e.value?))).collect(),
+                ))
+            }
+            Some(Err(Code::TopicAuthorizationFailed)) | None => Ok(None),
+            Some(Err(code)) => Err(KafkaError::AdminOp(code)),
+        }
+    }
+
+    fn admin(&self) -> KafkaResult<AdminClient<DefaultClientContext>> {
+        let config = self.settings.producer();
+        // The producer was made of the same settings.
+        config.map_err(|_| KafkaError::Canceled)?.create()
+    }
+}
+
+fn options() -> AdminOptions {
+    AdminOptions::new()
+        .request_timeout(Some(ADMIN_TRY))
+        .operation_timeout(Some(ADMIN_TRY))
+}
+
+fn presence(metadata: &Metadata) -> KafkaResult<Presence> {
+    let Some(topic) = metadata.topics().first() else {
+        return Ok(Presence::Missing);
+    };
+    let presence = match topic.error().map(Code::from) {
+        Some(Code::UnknownTopicOrPartition) => Presence::Missing,
+        Some(Code::InvalidTopic) => Presence::Illegal,
+        Some(Code::TopicAuthorizationFailed) => Presence::Denied,
+        Some(Code::LeaderNotAvailable) => Presence::Coming,
+        Some(code) => return Err(KafkaError::MetadataFetch(code)),
+        None if topic.partitions().is_empty() => Presence::Coming,
+        None => Presence::There {
+            partitions: topic.partitions().len(),
+        },
+    };
+    Ok(presence)
+}

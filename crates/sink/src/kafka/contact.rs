@@ -1,0 +1,299 @@
+//! What librdkafka's threads tell: deliveries, and whether Kafka answers.
+//!
+//! Rule: that Kafka is away is said once, and once that it answers again.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use headwater_core::failure::Kind;
+use headwater_core::message::Address;
+use headwater_core::trouble::Severity;
+use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::message::{BorrowedMessage, DeliveryResult, Headers, Message as _};
+use rdkafka::producer::ProducerContext;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
+
+use super::verdict::{self, Doing, Verdict};
+use crate::error::Error;
+
+/// Set in the number of a position's record; the numbers of messages never reach it.
+const POSITION: usize = 1 << (usize::BITS - 1);
+
+/// How long a login that worked before may be refused: brokers that restart do so for a moment.
+const REFUSED_FOR_GOOD: Duration = Duration::from_secs(30);
+
+/// What became of the message with a number.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Delivered(usize),
+    Refused(usize, Box<Refusal>),
+    Failed(usize, Code, Arc<str>),
+    /// [`Contact::trouble`] has something, or the producer has a fatal error.
+    Trouble,
+}
+
+/// A message that the broker will never take, as librdkafka still has it.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub kind: Kind,
+    pub code: Code,
+    pub address: Address,
+    pub value: Bytes,
+}
+
+/// The last position's record that came back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Written {
+    pub number: usize,
+    pub failed: Option<Code>,
+}
+
+pub(super) struct Contact {
+    brokers: String,
+    outcomes: UnboundedSender<Outcome>,
+    written: watch::Sender<Written>,
+    positions: AtomicUsize,
+    /// Kafka answered last, and there is nothing to take back: looked at for every delivery, so it is no lock.
+    calm: AtomicBool,
+    said: Mutex<Said>,
+    trouble: OnceLock<Error>,
+}
+
+#[derive(Default)]
+struct Said {
+    away: bool,
+    answered_once: bool,
+    /// The last reason that librdkafka gave for a lost connection.
+    reason: String,
+    refused_since: Option<Instant>,
+}
+
+impl Contact {
+    pub(super) fn new(brokers: &str, outcomes: UnboundedSender<Outcome>) -> Contact {
+        Contact {
+            brokers: brokers.to_owned(),
+            outcomes,
+            written: watch::Sender::default(),
+            positions: AtomicUsize::new(POSITION),
+            calm: AtomicBool::new(false),
+            said: Mutex::default(),
+            trouble: OnceLock::new(),
+        }
+    }
+
+    /// A number for one position's record, larger than all before it.
+    pub(super) fn number_position(&self) -> usize {
+        self.positions.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(super) fn watch_positions(&self) -> watch::Receiver<Written> {
+        self.written.subscribe()
+    }
+
+    /// What no waiting will mend.
+    pub(super) fn trouble(&self) -> Option<&Error> {
+        self.trouble.get()
+    }
+
+    /// The reason for which Kafka does not answer, as far as it is known.
+    pub(super) fn reason(&self) -> String {
+        self.said().reason.clone()
+    }
+
+    pub(super) fn answered(&self) {
+        if self.calm.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut said = self.said();
+        if said.away {
+            info!(brokers = self.brokers, "Kafka answers");
+        }
+        *said = Said {
+            answered_once: true,
+            ..Said::default()
+        };
+        self.calm.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn lost(&self, error: &str) {
+        let mut said = self.said();
+        self.calm.store(false, Ordering::Relaxed);
+        if said.away || self.trouble.get().is_some() {
+            return;
+        }
+        said.away = true;
+        let reason = if said.reason.is_empty() {
+            error
+        } else {
+            &said.reason
+        };
+        warn!(brokers = self.brokers, reason, "waiting for Kafka");
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a refused login is to be believed: at once if none ever worked.
+    fn refused_for_good(&self) -> bool {
+        let mut said = self.said();
+        self.calm.store(false, Ordering::Relaxed);
+        let since = *said.refused_since.get_or_insert_with(Instant::now);
+        !said.answered_once || since.elapsed() >= REFUSED_FOR_GOOD
+    }
+
+    fn tell(&self, outcome: Outcome) {
+        // Nobody listens any more when the sink is being dropped, and nobody needs to.
+        let _ = self.outcomes.send(outcome);
+    }
+
+    fn came_back(&self, number: usize, code: Code, message: &BorrowedMessage<'_>) {
+        match verdict::delivery(code) {
+            Verdict::Refuse(kind) => {
+                let refusal = Refusal {
+                    kind,
+                    code,
+                    address: address(message),
+                    value: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
+                };
+                self.tell(Outcome::Refused(number, Box::new(refusal)));
+            }
+            _ => self.tell(Outcome::Failed(number, code, message.topic().into())),
+        }
+    }
+
+    fn position_came_back(&self, number: usize, failed: Option<Code>) {
+        self.written.send_if_modified(|written| {
+            let newer = number > written.number;
+            if newer {
+                *written = Written { number, failed };
+            }
+            newer
+        });
+    }
+}
+
+fn address(message: &BorrowedMessage<'_>) -> Address {
+    let headers = message.headers().map_or_else(Vec::new, |headers| {
+        let all = headers.iter();
+        all.map(|h| {
+            (
+                h.key.into(),
+                Bytes::copy_from_slice(h.value.unwrap_or_default()),
+            )
+        })
+        .collect()
+    });
+    Address {
+        topic: message.topic().into(),
+        key: message.key().map(Bytes::copy_from_slice),
+        headers,
+    }
+}
+
+impl ClientContext for Contact {
+    fn log(&self, _: RDKafkaLogLevel, facility: &str, line: &str) {
+        debug!(facility, line, "librdkafka");
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        let Some(code) = verdict::code(&error) else {
+            return;
+        };
+        debug!(?code, reason, "librdkafka error");
+        match verdict::connection(code) {
+            Verdict::EndRun(Severity::Fatal) => {
+                if self.refused_for_good() {
+                    let error = verdict::error(code, Doing::Connecting, &self.brokers, reason);
+                    let _ = self.trouble.set(error);
+                    self.tell(Outcome::Trouble);
+                }
+            }
+            _ if code == Code::Fatal => self.tell(Outcome::Trouble),
+            _ if code == Code::AllBrokersDown => self.lost(reason),
+            _ => reason.clone_into(&mut self.said().reason),
+        }
+    }
+}
+
+impl ProducerContext for Contact {
+    type DeliveryOpaque = usize;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
+        let failed = match result {
+            Ok(_) => {
+                self.answered();
+                None
+            }
+            Err((error, message)) => Some((verdict::code(error).unwrap_or(Code::Unknown), message)),
+        };
+        match failed {
+            failed if number >= POSITION => {
+                self.position_came_back(number, failed.map(|(code, _)| code));
+            }
+            None => self.tell(Outcome::Delivered(number)),
+            Some((code, message)) => self.came_back(number, code, message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+
+    fn refuse_login(contact: &Contact) {
+        contact.error(KafkaError::Global(Code::Authentication), "no such user");
+    }
+
+    #[test]
+    fn a_login_that_never_worked_is_refused_for_good_at_once() {
+        let (tell, mut told) = unbounded_channel();
+        let contact = Contact::new("b:1", tell);
+        refuse_login(&contact);
+        assert!(
+            contact
+                .trouble()
+                .unwrap()
+                .to_string()
+                .contains("no such user")
+        );
+        assert!(matches!(told.try_recv(), Ok(Outcome::Trouble)));
+    }
+
+    #[test]
+    fn a_login_that_worked_before_is_given_time() {
+        let (tell, mut told) = unbounded_channel();
+        let contact = Contact::new("b:1", tell);
+        contact.answered();
+        refuse_login(&contact);
+        assert!(contact.trouble().is_none() && told.try_recv().is_err());
+        let long_ago = Instant::now().checked_sub(REFUSED_FOR_GOOD);
+        contact.said().refused_since = long_ago;
+        contact.answered();
+        refuse_login(&contact);
+        assert!(contact.trouble().is_none(), "it had worked in between");
+        contact.said().refused_since = long_ago;
+        refuse_login(&contact);
+        assert!(contact.trouble().is_some());
+    }
+
+    #[test]
+    fn a_late_position_does_not_hide_a_newer_one() {
+        let (tell, _told) = unbounded_channel();
+        let contact = Contact::new("b:1", tell);
+        let seen = contact.watch_positions();
+        let (first, second) = (contact.number_position(), contact.number_position());
+        contact.position_came_back(second, None);
+        contact.position_came_back(first, Some(Code::PurgeQueue));
+        assert_eq!(seen.borrow().number, second);
+        assert!(seen.borrow().failed.is_none());
+    }
+}

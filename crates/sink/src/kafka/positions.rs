@@ -1,0 +1,236 @@
+//! The positions topic: one record a pipeline, in one compacted partition that all pipelines share.
+//!
+//! Rule: a record counts as written when all in-sync replicas have it, like any message.
+
+use headwater_core::positions::{Positions, Record};
+use rdkafka::error::RDKafkaErrorCode as Code;
+use rdkafka::producer::BaseRecord;
+use tokio::sync::watch;
+use tokio::time::{Duration, sleep};
+use tracing::warn;
+
+use super::client::{Client, NewTopicSpec, Presence};
+use super::contact::Written;
+use super::verdict::{self, Doing};
+use crate::error::Error;
+
+mod read;
+
+const PAUSE: Duration = Duration::from_millis(200);
+
+pub struct KafkaPositions {
+    client: Client,
+    topic: String,
+    replication: u16,
+    name: String,
+    came_back: watch::Receiver<Written>,
+    under_way: Option<UnderWay>,
+}
+
+/// A record that is not known to be safe yet.
+enum UnderWay {
+    /// There was no room for it in librdkafka's queue.
+    Waiting(Vec<u8>),
+    Sent(usize),
+}
+
+/// What `init` did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    Created,
+    AlreadyThere,
+}
+
+impl KafkaPositions {
+    pub(super) fn new(client: Client, topic: &str, replication: u16, name: &str) -> KafkaPositions {
+        KafkaPositions {
+            came_back: client.contact().watch_positions(),
+            client,
+            topic: topic.to_owned(),
+            replication,
+            name: name.to_owned(),
+            under_way: None,
+        }
+    }
+
+    /// Waits for Kafka to answer.
+    pub async fn exists(&self) -> Result<bool, Error> {
+        Ok(self.partitions().await?.is_some())
+    }
+
+    /// Creates the topic, unless it is there.
+    pub async fn init(&self) -> Result<Made, Error> {
+        if self.exists().await? {
+            return Ok(Made::AlreadyThere);
+        }
+        let created = self.client.create(self.blueprint().await?).await?;
+        while !self.exists().await? {
+            sleep(PAUSE).await;
+        }
+        Ok(if created {
+            Made::Created
+        } else {
+            Made::AlreadyThere
+        })
+    }
+
+    /// That the topic is there and keeps the last record of each pipeline for ever.
+    pub async fn verify(&self) -> Result<(), Error> {
+        let (topic, brokers) = (&self.topic, &self.client.settings.brokers);
+        match self.partitions().await? {
+            Some(1) => {}
+            None => {
+                return Err(Error::fatal(
+                    format!("the positions topic \"{topic}\" does not exist"),
+                    "run `headwater init`, which creates it; if it was lost, `headwater adopt` goes on from the slot's own position",
+                ));
+            }
+            Some(partitions) => {
+                return Err(Error::fatal(
+                    format!(
+                        "the positions topic \"{topic}\" has {partitions} partitions instead of one"
+                    ),
+                    "name another topic in position.topic and run `headwater init`, which creates it",
+                ));
+            }
+        }
+        let Some(settings) = self.client.topic_settings(topic).await? else {
+            warn!(
+                topic,
+                "not allowed to see whether the positions topic is compacted"
+            );
+            return Ok(());
+        };
+        let policy = settings.get("cleanup.policy").map_or("", String::as_str);
+        if policy == "compact" {
+            return Ok(());
+        }
+        Err(Error::fatal(
+            format!(
+                "the positions topic \"{topic}\" would lose its records (cleanup.policy is \"{policy}\")"
+            ),
+            format!(
+                "make it compacted: kafka-configs.sh --bootstrap-server {brokers} --alter --topic '{topic}' --add-config cleanup.policy=compact"
+            ),
+        ))
+    }
+
+    /// How many partitions the topic has, if it exists.
+    async fn partitions(&self) -> Result<Option<usize>, Error> {
+        loop {
+            match self.client.presence(&self.topic).await? {
+                Presence::There { partitions } => return Ok(Some(partitions)),
+                Presence::Missing => return Ok(None),
+                Presence::Coming => sleep(PAUSE).await,
+                Presence::Denied => {
+                    return Err(self.error(
+                        Code::TopicAuthorizationFailed,
+                        Doing::LookingAt(&self.topic),
+                    ));
+                }
+                Presence::Illegal => {
+                    return Err(Error::fatal(
+                        format!("no topic can be named \"{}\"", self.topic),
+                        "set position.topic to letters, digits, '.', '_' and '-'",
+                    ));
+                }
+            }
+        }
+    }
+
+    async fn blueprint(&self) -> Result<NewTopicSpec, Error> {
+        let brokers = self.client.brokers().await?;
+        let wanted = usize::from(self.replication.max(1));
+        let replication = wanted.min(brokers.max(1));
+        if replication < wanted {
+            warn!(
+                topic = self.topic,
+                wanted,
+                replication,
+                "fewer replicas of the positions topic: the cluster is smaller"
+            );
+        }
+        // Compaction leaves the segment that is being written alone: small ones keep a start from reading days of records.
+        let config = [
+            ("cleanup.policy", "compact"),
+            ("segment.bytes", "1048576"),
+            ("segment.ms", "600000"),
+            ("min.cleanable.dirty.ratio", "0.1"),
+            ("delete.retention.ms", "60000"),
+            // Not the cluster's own, which may ask for more replicas than there are.
+            (
+                "min.insync.replicas",
+                if replication > 2 { "2" } else { "1" },
+            ),
+        ];
+        Ok(NewTopicSpec {
+            name: self.topic.clone(),
+            partitions: 1,
+            replication: i32::try_from(replication).unwrap_or(i32::MAX),
+            config: config.map(|(k, v)| (k, v.to_owned())).into(),
+        })
+    }
+
+    fn send(&mut self, value: Vec<u8>) -> Result<(), Error> {
+        let number = self.client.contact().number_position();
+        let record = BaseRecord::with_opaque_to(&self.topic, number)
+            .partition(0)
+            .key(&self.name)
+            .payload(&value);
+        self.under_way = match self.client.producer.send(record) {
+            Ok(()) => Some(UnderWay::Sent(number)),
+            Err((error, _)) => match verdict::code(&error) {
+                Some(Code::QueueFull) => Some(UnderWay::Waiting(value)),
+                code => return Err(self.not_written(code.unwrap_or(Code::Unknown))),
+            },
+        };
+        Ok(())
+    }
+
+    fn not_written(&self, code: Code) -> Error {
+        self.client
+            .trouble()
+            .unwrap_or_else(|| self.error(code, Doing::Writing(&self.topic)))
+    }
+
+    fn error(&self, code: Code, doing: Doing<'_>) -> Error {
+        verdict::error(code, doing, &self.client.settings.brokers, "")
+    }
+}
+
+impl Positions for KafkaPositions {
+    type Error = Error;
+
+    async fn read(&mut self) -> Result<Option<Record>, Error> {
+        match self.partitions().await? {
+            None => Ok(None),
+            Some(_) => read::newest(&self.client, &self.topic, &self.name).await,
+        }
+    }
+
+    fn write(&mut self, record: &Record) -> Result<(), Error> {
+        let value = serde_json::to_vec(record)
+            .map_err(|e| Error::transient(format!("a position cannot be written as JSON: {e}")))?;
+        self.send(value)
+    }
+
+    async fn written(&mut self) -> Result<(), Error> {
+        loop {
+            match &mut self.under_way {
+                None => std::future::pending().await,
+                Some(UnderWay::Waiting(value)) => {
+                    sleep(PAUSE).await;
+                    let value = std::mem::take(value);
+                    self.send(value)?;
+                }
+                Some(UnderWay::Sent(number)) => {
+                    let number = *number;
+                    let back = self.came_back.wait_for(|w| w.number >= number).await;
+                    let failed = back.map_or(Some(Code::PurgeQueue), |written| written.failed);
+                    self.under_way = None;
+                    return failed.map_or(Ok(()), |code| Err(self.not_written(code)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The record that counts, read from the beginning of the topic to where it ended when the reading began.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use headwater_core::positions::{self, Record};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
+use rdkafka::message::{BorrowedMessage, Message};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::super::client::Client;
+use super::super::verdict::{self, Doing, Verdict};
+use crate::error::Error;
+use crate::record;
+
+const POLL: Duration = Duration::from_millis(100);
+const WATERMARKS: Duration = Duration::from_secs(2);
+/// Without a single record for this long, the reading begins again.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What the records of one pipeline say, in the order in which they were written.
+#[derive(Default)]
+struct Seen {
+    counts: Option<Record>,
+    /// The last one, if it cannot be read: the offset, and why. Nobody knows whether it would count.
+    unreadable: Option<(i64, String)>,
+}
+
+impl Seen {
+    fn take(&mut self, offset: i64, value: Option<&[u8]>, name: &str) {
+        let Some(value) = value else {
+            // Somebody deleted it by hand.
+            *self = Seen::default();
+            return;
+        };
+        match record::read(value, name) {
+            Ok(record) => {
+                self.unreadable = None;
+                self.counts = Some(positions::newest(self.counts.take(), record));
+            }
+            Err(why) => self.unreadable = Some((offset, why)),
+        }
+    }
+
+    fn conclude(self, topic: &str, name: &str, brokers: &str) -> Result<Option<Record>, Error> {
+        let Some((offset, why)) = self.unreadable else {
+            return Ok(self.counts);
+        };
+        let advice = if why.contains("newer Headwater") {
+            "run that version, or a newer one".to_owned()
+        } else {
+            format!(
+                "delete it: printf '{name}\\tNULL\\n' | kafka-console-producer.sh --bootstrap-server {brokers} --topic '{topic}' --property parse.key=true --property null.marker=NULL; then `headwater adopt` goes on from the slot's own position"
+            )
+        };
+        Err(Error::fatal(
+            format!(
+                "the position record of \"{name}\" (topic \"{topic}\", offset {offset}) cannot be used: {why}"
+            ),
+            advice,
+        ))
+    }
+}
+
+/// Set when the one who asked has gone.
+struct Abandon(Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+pub(super) async fn newest(
+    client: &Client,
+    topic: &str,
+    name: &str,
+) -> Result<Option<Record>, Error> {
+    let abandon = Abandon(Arc::default());
+    let abandoned = Arc::clone(&abandon.0);
+    let (owned_topic, owned_name) = (topic.to_owned(), name.to_owned());
+    let seen = client
+        .ask(Doing::Reading(topic), move |client| {
+            let reader = Reader {
+                consumer: consumer(client)?,
+                topic: &owned_topic,
+                name: &owned_name,
+                abandoned: &abandoned,
+            };
+            reader.read()
+        })
+        .await?;
+    seen.conclude(topic, name, &client.settings.brokers)
+}
+
+fn consumer(client: &Client) -> KafkaResult<BaseConsumer> {
+    let config = client.settings.consumer();
+    // The producer was made of the same settings.
+    config.map_err(|_| KafkaError::Canceled)?.create()
+}
+
+struct Reader<'a> {
+    consumer: BaseConsumer,
+    topic: &'a str,
+    name: &'a str,
+    abandoned: &'a AtomicBool,
+}
+
+impl Reader<'_> {
+    fn read(&self) -> KafkaResult<Seen> {
+        let mut seen = Seen::default();
+        let (low, high) = self.consumer.fetch_watermarks(self.topic, 0, WATERMARKS)?;
+        if low >= high {
+            return Ok(seen);
+        }
+        let mut partitions = TopicPartitionList::new();
+        partitions.add_partition_offset(self.topic, 0, Offset::Offset(low))?;
+        self.consumer.assign(&partitions)?;
+        let mut heard = Instant::now();
+        while heard.elapsed() < SILENCE && !self.abandoned.load(Ordering::Relaxed) {
+            match self.consumer.poll(POLL) {
+                None => {}
+                Some(Ok(message)) => {
+                    heard = Instant::now();
+                    self.take(&message, &mut seen);
+                    if message.offset() + 1 >= high {
+                        return Ok(seen);
+                    }
+                }
+                // The last record may have been compacted away: then the end comes without it.
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(seen),
+                Some(Err(error)) => passing(error)?,
+            }
+        }
+        Err(KafkaError::MessageConsumption(Code::OperationTimedOut))
+    }
+
+    fn take(&self, message: &BorrowedMessage<'_>, seen: &mut Seen) {
+        if message.key() == Some(self.name.as_bytes()) {
+            seen.take(message.offset(), message.payload(), self.name);
+        }
+    }
+}
+
+/// Troubles that the consumer gets over by itself, and those of the group that it never joins.
+fn passing(error: KafkaError) -> KafkaResult<()> {
+    match verdict::code(&error) {
+        Some(Code::TopicAuthorizationFailed | Code::UnknownTopicOrPartition) => Err(error),
+        Some(code) if matches!(verdict::connection(code), Verdict::EndRun(_)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(run: u64, position: &str) -> Vec<u8> {
+        format!(
+            r#"{{"format":1,"name":"shop","run":{run},"source":null,"position":"{position}","written_at":"","headwater":""}}"#
+        )
+        .into_bytes()
+    }
+
+    fn conclude(values: &[Option<&[u8]>]) -> Result<Option<String>, Error> {
+        let mut seen = Seen::default();
+        for (offset, value) in (0..).zip(values) {
+            seen.take(offset, *value, "shop");
+        }
+        let record = seen.conclude("positions", "shop", "b:1")?;
+        Ok(record.map(|r| r.position.as_str().unwrap().to_owned()))
+    }
+
+    #[test]
+    fn the_last_record_of_the_newest_run_counts() {
+        let (one, two, late) = (json(1, "a"), json(2, "b"), json(1, "z"));
+        let found = conclude(&[Some(&one), Some(&two), Some(&late)]).unwrap();
+        assert_eq!(found.as_deref(), Some("b"));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_stops_with_its_offset_and_what_to_do() {
+        let good = json(1, "a");
+        let text = conclude(&[Some(&good), Some(b"{")])
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains("topic \"positions\", offset 1"), "{text}");
+        assert!(text.contains("null.marker=NULL"), "{text}");
+    }
+
+    #[test]
+    fn a_good_record_after_an_unreadable_one_counts() {
+        let good = json(1, "a");
+        assert_eq!(
+            conclude(&[Some(b"{"), Some(&good)]).unwrap().as_deref(),
+            Some("a")
+        );
+    }
+
+    #[test]
+    fn a_record_of_a_newer_headwater_stops_with_its_version() {
+        let text = conclude(&[Some(br#"{"format":2,"headwater":"9.9"}"#)])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("9.9") && text.contains("run that version"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_deleted_record_is_none() {
+        let good = json(4, "a");
+        assert_eq!(conclude(&[Some(&good), Some(b"{"), None]).unwrap(), None);
+    }
+}
