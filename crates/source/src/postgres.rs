@@ -1,0 +1,332 @@
+//! The outbox of a PostgreSQL database, by logical replication.
+
+mod catalog;
+mod confirm;
+mod decode;
+mod facts;
+mod lock;
+mod pace;
+mod position;
+mod resume;
+mod rows;
+mod session;
+mod setup;
+mod snapshot;
+mod stream;
+mod timeline;
+mod value;
+mod verdict;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headwater_core::positions::Record;
+use headwater_core::source::{Item, Origin, Source};
+use tokio::sync::watch;
+
+pub use position::{Identity, Lsn, NotAnLsn};
+pub use setup::{InitOutcome, check, count_events, dry_run, init, slot_position};
+pub use snapshot::{follow, latest};
+
+use crate::Error;
+use catalog::{Catalog, Looking};
+use decode::Malformed;
+use facts::Facts;
+use lock::Lock;
+use pace::{Pace, Silence};
+use rows::{Rows, Step};
+use session::Session;
+use stream::{Frame, Gate, Stream};
+use timeline::History;
+
+/// Gives the password, if there is one, or says why it cannot. Asked at each connection, so that it may change.
+pub type Password = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
+
+/// Which database, which table, and through what.
+#[derive(Clone)]
+pub struct Settings {
+    /// The pipeline's.
+    pub name: String,
+    /// A name, an address, or the folder of a socket (it begins with `/`).
+    pub host: String,
+    pub port: u16,
+    pub user: String,
+    pub password: Password,
+    pub database: String,
+    pub schema: String,
+    pub table: String,
+    pub slot: String,
+    pub publication: String,
+    /// Nothing heard for so long, not even a keepalive: the connection is given up.
+    pub silence_timeout: Duration,
+}
+
+impl Settings {
+    fn password(&self) -> Result<Option<String>, Error> {
+        (self.password)().map_err(|why| {
+            let what = format!("the password of role {} cannot be had: {why}", self.user);
+            Error::fatal(what, verdict::PASSWORD)
+        })
+    }
+
+    /// The table's name in a sentence or a piece of advice; quoted only where it must be.
+    fn qualified(&self) -> String {
+        let part = |name: &str| {
+            let plain = name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+            if plain { name.to_owned() } else { ident(name) }
+        };
+        format!("{}.{}", part(&self.schema), part(&self.table))
+    }
+}
+
+/// A name as an SQL identifier.
+fn ident(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A PostgreSQL database with an outbox.
+pub struct Postgres {
+    settings: Settings,
+    lock: Option<Lock>,
+}
+
+impl Postgres {
+    pub fn new(settings: Settings) -> Postgres {
+        Postgres {
+            settings,
+            lock: None,
+        }
+    }
+}
+
+impl Origin for Postgres {
+    type Source = Log;
+
+    async fn lock(&mut self) -> Result<bool, Error> {
+        if self.lock.as_ref().is_some_and(|lock| !lock.is_lost()) {
+            return Ok(false);
+        }
+        self.lock = None;
+        self.lock = Some(Lock::take(&self.settings).await?);
+        Ok(true)
+    }
+
+    async fn open(&mut self, record: &Record) -> Result<Log, Error> {
+        let settings = &self.settings;
+        let (then, position) = remembered(record)?;
+        let lost = self.lock.as_ref().map(Lock::lost);
+        let lost = lost.ok_or_else(lock_lost)?;
+
+        let session = Session::open(settings).await?;
+        let facts = Facts::read(&session, settings).await?;
+        resume::fit_server(&facts.server)?;
+        let mut gate = Gate::open(settings, &settings.slot, position).await?;
+        let system = gate.identify().await?;
+        // Whose log it is comes first: on another server the slot is missing too, but that is not what is wrong.
+        resume::same_log(&then, position, &system, settings)?;
+        if then.timeline != system.timeline {
+            let history = history(&mut gate, system.timeline).await?;
+            resume::on_the_way(&then, position, system.timeline, &history)?;
+        }
+        resume::fit(&facts, settings)?;
+        resume::not_moved(facts.slot.as_ref(), position, settings)?;
+        gate.no_time_limit(facts.server.version).await?;
+        let stream = gate.start().await?;
+        // Now the slot is ours; but before that, someone may have moved it since we looked.
+        let slot = facts::slot(&session, settings).await?;
+        resume::not_moved(slot.as_ref(), position, settings)?;
+
+        let identity = Identity {
+            timeline: system.timeline,
+            ..then
+        };
+        Ok(Log {
+            stream,
+            rows: Rows::new(&settings.schema, &settings.table, position),
+            catalog: Catalog::new(session, settings, &facts),
+            looking: None,
+            pace: Pace::default(),
+            silence: Silence::new(settings.silence_timeout),
+            lost: Some(lost),
+            identity: Some(identity),
+            confirmed: None,
+        })
+    }
+}
+
+/// The identity and position of a record.
+fn remembered(record: &Record) -> Result<(Identity, Lsn), Error> {
+    if record.position.is_null() {
+        return Err(Error::fatal(
+            format!(
+                "pipeline {} has no position yet: init was not finished",
+                record.name
+            ),
+            "run `headwater init` again",
+        ));
+    }
+    let unreadable = |e: serde_json::Error| {
+        Error::fatal(
+            format!(
+                "the position record of pipeline {} is none of a PostgreSQL source: {e}",
+                record.name
+            ),
+            "give this pipeline another name, or take the slot's position with `headwater adopt`",
+        )
+    };
+    let identity = serde_json::from_value(record.source.clone()).map_err(unreadable)?;
+    let position = serde_json::from_value(record.position.clone()).map_err(unreadable)?;
+    Ok((identity, position))
+}
+
+async fn history(gate: &mut Gate, timeline: u32) -> Result<History, Error> {
+    // The first timeline has no history file.
+    if timeline <= 1 {
+        return Ok(History::default());
+    }
+    Ok(History::parse(&gate.history(timeline).await?))
+}
+
+fn lock_lost() -> Error {
+    Error::transient("the lock was lost: another instance may be at work")
+}
+
+/// The log of one database, being read.
+pub struct Log {
+    stream: Stream,
+    rows: Rows,
+    catalog: Catalog,
+    /// A question to the catalog under way. It is kept here, so that dropping `next` does not begin it anew.
+    looking: Option<Looking>,
+    pace: Pace,
+    silence: Silence,
+    /// A temporary slot needs no lock.
+    lost: Option<watch::Receiver<bool>>,
+    /// A temporary slot has none that could be remembered.
+    identity: Option<Identity>,
+    confirmed: Option<Lsn>,
+}
+
+impl Log {
+    async fn frame(&mut self) -> Result<Frame, Error> {
+        if self.lost.as_ref().is_some_and(is_lost) {
+            return Err(lock_lost());
+        }
+        self.pace.pause().await;
+        // Under load the next frame is there already: no clock is read for it.
+        tokio::select! {
+            biased;
+            frame = self.stream.next() => {
+                self.silence.broken();
+                self.pace.came_at_once();
+                return frame;
+            }
+            () = std::future::ready(()) => {}
+        }
+        let waiting = self.silence.begin();
+        let frame = tokio::select! {
+            biased;
+            () = until_lost(self.lost.as_mut()) => return Err(lock_lost()),
+            frame = self.stream.next() => frame,
+            () = waiting.too_long() => return Err(waiting.error()),
+        };
+        self.pace.came_after(waiting.so_far());
+        drop(waiting);
+        self.silence.broken();
+        frame
+    }
+
+    /// Nobody will ask for anything of a temporary slot again: it must not hold back the server's log.
+    fn let_go(&self, item: &Item<Lsn>) {
+        if self.identity.is_none()
+            && let Item::Mark(position) = item
+        {
+            self.stream.tell(*position);
+        }
+    }
+
+    /// Finishes a question to the catalog before another frame is read.
+    async fn finish_looking(&mut self) -> Result<(), Error> {
+        let Some(looking) = &mut self.looking else {
+            return Ok(());
+        };
+        match looking.await {
+            Ok((question, answer)) => {
+                self.looking = None;
+                self.rows.learn(&question.relation, answer);
+                Ok(())
+            }
+            Err(error) => {
+                // Rows of that relation cannot be understood: this is how the log stays, whoever asks again.
+                let again = error.clone();
+                self.looking = Some(Box::pin(std::future::ready(Err(again))));
+                Err(error)
+            }
+        }
+    }
+}
+
+fn is_lost(lost: &watch::Receiver<bool>) -> bool {
+    lost.has_changed().unwrap_or(true) || *lost.borrow()
+}
+
+async fn until_lost(lost: Option<&mut watch::Receiver<bool>>) {
+    match lost {
+        // An error means that the lock's holder is gone, and with it the lock.
+        Some(lost) => drop(lost.wait_for(|lost| *lost).await),
+        None => std::future::pending().await,
+    }
+}
+
+fn unreadable(malformed: Malformed) -> Error {
+    Error::fatal(
+        format!("the server sent what Headwater cannot read as pgoutput: {malformed}"),
+        "nothing was passed over; start again, and if it comes again report it with the server's version",
+    )
+}
+
+impl Source for Log {
+    type Position = Lsn;
+    type Error = Error;
+
+    async fn next(&mut self) -> Result<Item<Lsn>, Error> {
+        loop {
+            if let Some(item) = self.rows.afterwards() {
+                return Ok(item);
+            }
+            self.finish_looking().await?;
+            let frame = self.frame().await?;
+            match self.rows.take(frame).map_err(unreadable)? {
+                Step::Nothing => {}
+                Step::Item(item) => {
+                    self.let_go(&item);
+                    return Ok(item);
+                }
+                Step::Ask(question) => self.looking = Some(self.catalog.look(question)),
+            }
+        }
+    }
+
+    /// The timeline may be another than the record's was.
+    fn identity(&self) -> serde_json::Value {
+        serde_json::to_value(&self.identity).unwrap_or_default()
+    }
+
+    async fn confirm(&mut self, position: Lsn) -> Result<(), Error> {
+        self.stream.tell(position);
+        self.confirmed = Some(position);
+        Ok(())
+    }
+
+    async fn close(self) {
+        let Log {
+            stream,
+            catalog,
+            confirmed,
+            ..
+        } = self;
+        confirm::finish(stream, &catalog.session, &catalog.settings, confirmed).await;
+    }
+}

@@ -1,0 +1,297 @@
+//! Whether a log may be resumed at a remembered position: every reason to refuse.
+//!
+//! Rule: when in doubt, refuse and say what may be missing. Pure: the facts were asked before.
+
+use super::Settings;
+use super::facts::{Facts, PublicationFacts, Server, SlotFacts, TableFacts};
+use super::position::{Identity, Lsn};
+use super::stream::System;
+use super::timeline::{Fate, History};
+use crate::Error;
+
+const OLDEST: i32 = 140_000;
+
+/// What is needed of the table, the publication and the slot, whatever the position.
+pub(super) fn fit(facts: &Facts, settings: &Settings) -> Result<(), Error> {
+    fit_table(facts.table.as_ref(), settings)?;
+    fit_publication(facts.publication.as_ref(), settings)?;
+    let slot = facts.slot.as_ref().ok_or_else(|| slot_missing(settings))?;
+    fit_slot(slot, settings)?;
+    free(slot, settings)
+}
+
+pub(super) fn fit_server(server: &Server) -> Result<(), Error> {
+    if server.version < OLDEST {
+        return Err(Error::fatal(
+            format!(
+                "the server is PostgreSQL {}, and Headwater needs 14 or newer",
+                server.version / 10_000
+            ),
+            "upgrade the server",
+        ));
+    }
+    // Not fatal: in a failover the address may lead to a standby that is about to be promoted.
+    if server.is_standby {
+        return Err(Error::transient(
+            "the server is a standby (in recovery): a slot can only be read from the primary",
+        ));
+    }
+    if server.wal_level != "logical" {
+        return Err(Error::fatal(
+            format!("wal_level is {}, and must be logical", server.wal_level),
+            "ALTER SYSTEM SET wal_level = 'logical'; then restart the server (a managed service has a setting of its own \
+             for logical replication)",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn fit_table<'f>(
+    table: Option<&'f TableFacts>,
+    settings: &Settings,
+) -> Result<&'f TableFacts, Error> {
+    let name = settings.qualified();
+    let Some(table) = table else {
+        return Err(Error::fatal(
+            format!("table {name} is not in database {}", settings.database),
+            "create it, or name the right one in source.table",
+        ));
+    };
+    if !matches!(table.kind.as_str(), "r" | "p") {
+        return Err(Error::fatal(
+            format!("{name} is no table"),
+            "name the table itself, not a view of it, in source.table",
+        ));
+    }
+    if table.persistence != "p" {
+        return Err(Error::fatal(
+            format!("table {name} is unlogged or temporary: its rows never reach the log"),
+            format!("ALTER TABLE {name} SET LOGGED;"),
+        ));
+    }
+    Ok(table)
+}
+
+pub(super) fn fit_publication<'f>(
+    publication: Option<&'f PublicationFacts>,
+    settings: &Settings,
+) -> Result<&'f PublicationFacts, Error> {
+    let name = &settings.publication;
+    let table = settings.qualified();
+    let Some(publication) = publication else {
+        return Err(Error::fatal(
+            format!("publication {name} does not exist"),
+            "run `headwater init`; if the slot is older than the publication, drop the slot first, or name the right \
+             publication in source.publication",
+        ));
+    };
+    if !publication.has_table {
+        return Err(Error::fatal(
+            format!("publication {name} does not publish table {table}"),
+            format!("ALTER PUBLICATION \"{name}\" ADD TABLE {table};"),
+        ));
+    }
+    if !publication.insert {
+        return Err(Error::fatal(
+            format!("publication {name} does not publish inserts"),
+            format!("ALTER PUBLICATION \"{name}\" SET (publish = 'insert');"),
+        ));
+    }
+    // The server then turns the UPDATE that makes a row fit the filter into an INSERT (its manual, "Row Filters"): a row
+    // that is no new event would be published.
+    if publication.update && !publication.filters.is_empty() {
+        return Err(Error::fatal(
+            format!(
+                "publication {name} has a row filter on {table} and publishes updates: some updates would come as inserts"
+            ),
+            format!("ALTER PUBLICATION \"{name}\" SET (publish = 'insert');"),
+        ));
+    }
+    Ok(publication)
+}
+
+fn slot_missing(settings: &Settings) -> Error {
+    Error::fatal(
+        format!(
+            "slot {} does not exist any more: events since the last position may be missing from any new slot",
+            settings.slot
+        ),
+        "run `headwater init` to make a new slot, then `headwater adopt` to go on from it; what was committed between the \
+         two positions is not published",
+    )
+}
+
+/// A slot that can serve this pipeline at all.
+pub(super) fn fit_slot(slot: &SlotFacts, settings: &Settings) -> Result<(), Error> {
+    let name = &settings.slot;
+    let other = "name another slot in source.slot, or drop this one if nobody needs it: SELECT \
+                 pg_drop_replication_slot(...)";
+    if slot.kind != "logical" {
+        return Err(Error::fatal(
+            format!("slot {name} is a physical slot"),
+            other,
+        ));
+    }
+    if slot.plugin.as_deref() != Some("pgoutput") {
+        let plugin = slot.plugin.as_deref().unwrap_or("no plugin");
+        return Err(Error::fatal(
+            format!("slot {name} was made for {plugin}, and must be for pgoutput"),
+            other,
+        ));
+    }
+    let database = slot.database.as_deref().unwrap_or_default();
+    if database != settings.database {
+        return Err(Error::fatal(
+            format!(
+                "slot {name} belongs to database {database}, not to {}",
+                settings.database
+            ),
+            other,
+        ));
+    }
+    if slot.temporary {
+        return Err(Error::fatal(
+            format!("slot {name} is a temporary slot"),
+            other,
+        ));
+    }
+    if let Some(why) = invalid(slot) {
+        return Err(Error::fatal(
+            format!(
+                "slot {name} was invalidated by the server ({why}): events since the last position are missing from it"
+            ),
+            format!(
+                "SELECT pg_drop_replication_slot('{name}'); then `headwater init` to make a new slot and `headwater adopt` \
+                 to go on from it; what was committed between the two positions is not published"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Why the slot can never be read again.
+fn invalid(slot: &SlotFacts) -> Option<String> {
+    let lost = slot.wal_status.as_deref() == Some("lost");
+    slot.invalidated
+        .clone()
+        .or_else(|| lost.then(|| "its log was removed".to_owned()))
+}
+
+/// Nobody else reads the slot.
+pub(super) fn free(slot: &SlotFacts, settings: &Settings) -> Result<(), Error> {
+    let Some(pid) = slot.active_pid else {
+        return Ok(());
+    };
+    let ours = super::session::application(settings);
+    match slot.active_application.as_deref() {
+        // We hold the pipeline's lock, so this is what an earlier run left behind; the server will notice.
+        Some(application) if application == ours => Err(Error::transient(format!(
+            "slot {} is still held by an earlier run (process {pid} of the server)",
+            settings.slot
+        ))),
+        application => Err(Error::fatal(
+            format!(
+                "slot {} is being read by {} (process {pid} of the server)",
+                settings.slot,
+                application.map_or_else(
+                    || "another role's session".to_owned(),
+                    |application| format!("\"{application}\"")
+                )
+            ),
+            format!(
+                "two readers would take events from each other: stop it, or give this pipeline another slot in source.slot; \
+                 SELECT * FROM pg_stat_activity WHERE pid = {pid}; shows it"
+            ),
+        )),
+    }
+}
+
+/// The slot has not been moved past the position: what is before it is gone from the slot for good.
+pub(super) fn not_moved(
+    slot: Option<&SlotFacts>,
+    position: Lsn,
+    settings: &Settings,
+) -> Result<(), Error> {
+    match slot.and_then(|slot| slot.confirmed) {
+        Some(confirmed) if confirmed > position => Err(Error::fatal(
+            format!(
+                "slot {} stands at {confirmed}, past the remembered position {position}: it was moved by someone else, and \
+                 events between the two may be missing",
+                settings.slot
+            ),
+            "find out who did so; `headwater adopt` goes on from the slot's own position and leaves out what is between",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The server's log is the one that the position was taken from.
+pub(super) fn same_log(
+    identity: &Identity,
+    position: Lsn,
+    system: &System,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let differs = |what: &str, then: &str, now: &str| {
+        Error::fatal(
+            format!(
+                "the remembered position {position} belongs to {what} {then}, and this is {now}"
+            ),
+            "check source.url and source.slot; if the change is meant, `headwater adopt` takes the position of the new slot, \
+             and events between the two positions may be missing",
+        )
+    };
+    if identity.system != system.identifier {
+        let what = "the server with system identifier";
+        return Err(differs(what, &identity.system, &system.identifier));
+    }
+    if identity.database != settings.database {
+        let (then, now) = (&identity.database, &settings.database);
+        return Err(differs("database", then, now));
+    }
+    if identity.slot != settings.slot {
+        return Err(differs("slot", &identity.slot, &settings.slot));
+    }
+    // The server sends nothing that is not safe on its disk, so it can only be behind us if its disk went back in time.
+    if system.flushed < position {
+        return Err(Error::fatal(
+            format!(
+                "the server's log ends at {}, before the remembered position {position}: it was restored from a backup, or \
+                 lost what it had written",
+                system.flushed
+            ),
+            ADOPT_ELSEWHERE,
+        ));
+    }
+    Ok(())
+}
+
+const ADOPT_ELSEWHERE: &str = "what this server holds and what was published may differ, on both sides of the remembered \
+     position; decide what to do about that, then `headwater adopt` goes on from the slot's own position";
+
+/// The position lies on the way to the server's timeline `now`, which is another than the record's.
+pub(super) fn on_the_way(
+    identity: &Identity,
+    position: Lsn,
+    now: u32,
+    history: &History,
+) -> Result<(), Error> {
+    let then = identity.timeline;
+    match history.fate(then) {
+        Fate::Ended(end) if position <= end => Ok(()),
+        Fate::Ended(end) => Err(Error::fatal(
+            format!(
+                "the server is on timeline {now}, which left timeline {then} at {end}, before the remembered position \
+                 {position}: what was committed there after {end} is not in this server"
+            ),
+            ADOPT_ELSEWHERE,
+        )),
+        Fate::NoAncestor => Err(Error::fatal(
+            format!(
+                "the server is on timeline {now}, which does not come from timeline {then} of the remembered position \
+                 {position}"
+            ),
+            ADOPT_ELSEWHERE,
+        )),
+    }
+}

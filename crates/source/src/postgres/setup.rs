@@ -1,0 +1,230 @@
+//! What a pipeline needs in the database: making it (`init`), showing how (`dry_run`), and where it stands.
+//!
+//! Rule: what exists is left as it is; a second `init` changes nothing.
+
+mod check;
+
+use std::time::Duration;
+
+use headwater_core::event::Role;
+use tracing::info;
+
+use super::facts::{self, Facts};
+use super::position::{Identity, Lsn};
+use super::session::Session;
+use super::stream::Gate;
+use super::{Settings, ident, resume, session, verdict};
+use crate::Error;
+
+pub use check::check;
+
+/// Making a slot waits until every transaction that is open now has ended.
+const SLOT_LIMIT: Duration = Duration::from_secs(60);
+
+/// What `init` did, and where the pipeline begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InitOutcome {
+    /// One phrase for each thing that was made; empty if all was there.
+    pub made: Vec<String>,
+    pub position: Lsn,
+    pub identity: Identity,
+}
+
+/// Makes the publication, then the slot, where they are missing.
+pub async fn init(settings: &Settings) -> Result<InitOutcome, Error> {
+    let limit = format!("{}s", SLOT_LIMIT.as_secs());
+    let options = [("statement_timeout", limit.as_str())];
+    let application = session::application(settings);
+    let session = Session::open_as(settings, &application, &options).await?;
+    let facts = Facts::read(&session, settings).await?;
+    let mut made = Vec::new();
+    for step in plan(settings, &facts)? {
+        if run(&session, settings, &step).await? {
+            info!(pipeline = settings.name, made = step.makes, "made");
+            made.push(step.makes);
+        }
+    }
+    let (position, identity) = position_of(&session, settings).await?;
+    Ok(InitOutcome {
+        made,
+        position,
+        identity,
+    })
+}
+
+/// The SQL of what `init` would make.
+pub async fn dry_run(settings: &Settings) -> Result<Vec<String>, Error> {
+    let session = Session::open(settings).await?;
+    let facts = Facts::read(&session, settings).await?;
+    let steps = plan(settings, &facts)?;
+    Ok(steps.into_iter().map(|step| step.sql).collect())
+}
+
+/// Where the slot stands, and which log that is; `None` if there is no slot.
+pub async fn slot_position(settings: &Settings) -> Result<Option<(Lsn, Identity)>, Error> {
+    let session = Session::open(settings).await?;
+    let facts = Facts::read(&session, settings).await?;
+    primary(&facts)?;
+    match facts.slot {
+        None => Ok(None),
+        Some(_) => position_of(&session, settings).await.map(Some),
+    }
+}
+
+/// How many events the table holds already, counted up to `limit`.
+pub async fn count_events(settings: &Settings, limit: u64) -> Result<u64, Error> {
+    let session = Session::open(settings).await?;
+    let sql = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM {}.{} WHERE {} IS NOT NULL LIMIT $1) events",
+        ident(&settings.schema),
+        ident(&settings.table),
+        ident(Role::EventType.name())
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let count: i64 = match session.row(&sql, &[&limit]).await? {
+        Some(row) => session::cell(&row, 0)?,
+        None => 0,
+    };
+    Ok(count.unsigned_abs())
+}
+
+/// One statement of `init`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Step {
+    makes: String,
+    sql: String,
+}
+
+/// A person asked for this, now: a server that cannot do it is not worth another try.
+fn primary(facts: &Facts) -> Result<(), Error> {
+    if facts.server.is_standby {
+        return Err(Error::fatal(
+            "the server is a standby (in recovery)",
+            "name the primary in source.url",
+        ));
+    }
+    resume::fit_server(&facts.server)
+}
+
+fn plan(settings: &Settings, facts: &Facts) -> Result<Vec<Step>, Error> {
+    primary(facts)?;
+    resume::fit_table(facts.table.as_ref(), settings)?;
+    let mut steps = Vec::new();
+    match (&facts.publication, &facts.slot) {
+        (Some(publication), _) => {
+            resume::fit_publication(Some(publication), settings)?;
+        }
+        // A slot reads the past with the catalog of the past, in which there was no such publication.
+        (None, Some(_)) => return Err(publication_lost(settings)),
+        (None, None) => steps.push(make_publication(settings, facts)),
+    }
+    match &facts.slot {
+        Some(slot) => resume::fit_slot(slot, settings)?,
+        None => steps.push(make_slot(settings, facts)),
+    }
+    Ok(steps)
+}
+
+fn publication_lost(settings: &Settings) -> Error {
+    let Settings {
+        slot, publication, ..
+    } = settings;
+    Error::fatal(
+        format!(
+            "slot {slot} exists, but publication {publication} does not, and a slot cannot use one that is younger than itself"
+        ),
+        format!(
+            "name the publication that the slot is used with in source.publication; or, if nobody needs the slot: \
+             SELECT pg_drop_replication_slot('{slot}'); and run `headwater init` again"
+        ),
+    )
+}
+
+fn make_publication(settings: &Settings, facts: &Facts) -> Step {
+    let filter = if facts.server.version >= 150_000 {
+        // Sentinels stay on the server.
+        format!(" WHERE ({} IS NOT NULL)", ident(Role::EventType.name()))
+    } else {
+        String::new()
+    };
+    Step {
+        makes: format!("publication {}", settings.publication),
+        sql: format!(
+            "CREATE PUBLICATION {} FOR TABLE {}.{}{filter} WITH (publish = 'insert', publish_via_partition_root = true)",
+            ident(&settings.publication),
+            ident(&settings.schema),
+            ident(&settings.table)
+        ),
+    }
+}
+
+fn make_slot(settings: &Settings, facts: &Facts) -> Step {
+    // Not temporary, without two-phase commit; standbys keep a copy of it where the server can do that.
+    let more = if facts.server.version >= 170_000 {
+        "false, false, true"
+    } else {
+        "false, false"
+    };
+    Step {
+        makes: format!("slot {}", settings.slot),
+        sql: format!(
+            "SELECT pg_create_logical_replication_slot('{}', 'pgoutput', {more})",
+            settings.slot.replace('\'', "''")
+        ),
+    }
+}
+
+/// False if somebody else made it in the meantime.
+async fn run(session: &Session, settings: &Settings, step: &Step) -> Result<bool, Error> {
+    let asked = session.batch_execute(&step.sql);
+    let done = tokio::time::timeout(SLOT_LIMIT * 2, asked).await;
+    let Ok(done) = done else {
+        return Err(Error::transient("the server did not answer"));
+    };
+    let Err(error) = done else { return Ok(true) };
+    match error.code().map(tokio_postgres::error::SqlState::code) {
+        Some("42710") => Ok(false),
+        Some("57014") => Err(Error::fatal(
+            format!(
+                "{} could not be made: transactions that began earlier are still open",
+                step.makes
+            ),
+            "end them, or try again later: SELECT pid, usename, application_name, xact_start FROM pg_stat_activity WHERE \
+             backend_xid IS NOT NULL ORDER BY xact_start;",
+        )),
+        Some("42501") => Err(Error::fatal(
+            format!("role {} may not make {}", settings.user, step.makes),
+            format!(
+                "let one who may run this, then `headwater init` again: {};",
+                step.sql
+            ),
+        )),
+        _ => Err(verdict::of_sql(&error, settings)),
+    }
+}
+
+async fn position_of(session: &Session, settings: &Settings) -> Result<(Lsn, Identity), Error> {
+    let slot = facts::slot(session, settings).await?;
+    let Some(slot) = slot else {
+        return Err(Error::fatal(
+            format!("slot {} does not exist", settings.slot),
+            "run `headwater init`, or name the right slot in source.slot",
+        ));
+    };
+    resume::fit_slot(&slot, settings)?;
+    let Some(position) = slot.confirmed else {
+        return Err(Error::transient(format!(
+            "slot {} is still being made",
+            settings.slot
+        )));
+    };
+    let mut gate = Gate::open(settings, &settings.slot, position).await?;
+    let system = gate.identify().await?;
+    let identity = Identity {
+        system: system.identifier,
+        timeline: system.timeline,
+        database: settings.database.clone(),
+        slot: settings.slot.clone(),
+    };
+    Ok((position, identity))
+}

@@ -1,0 +1,259 @@
+//! A look at everything that a run needs of the database. Changes nothing.
+
+use headwater_core::event::Outbox;
+use headwater_core::finding::{Finding, Level};
+use headwater_core::row::Table;
+
+use super::super::facts::{Facts, PublicationFacts, SlotFacts, TableFacts};
+use super::super::position::Lsn;
+use super::super::session::Session;
+use super::super::stream::Gate;
+use super::super::{Settings, resume};
+use crate::Error;
+
+/// The newest major version that Headwater was tried with.
+const NEWEST: i32 = 18;
+
+/// Looks at the server, the table, the publication and the slot.
+pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
+    let mut findings = Findings::default();
+    match Session::open(settings).await {
+        Err(error) => findings.error(error),
+        Ok(session) => match Facts::read(&session, settings).await {
+            Err(error) => findings.error(error),
+            Ok(facts) => {
+                findings.server(&facts, settings);
+                findings.replication(settings).await;
+                findings.table(&facts, settings, outbox);
+                findings.publication(&facts, settings, outbox);
+                findings.slot(&facts, settings);
+            }
+        },
+    }
+    findings.0
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn ok(&mut self, what: impl Into<String>) {
+        self.add(Level::Ok, what, None);
+    }
+
+    fn warning(&mut self, what: impl Into<String>, mend: impl Into<String>) {
+        self.add(Level::Warning, what, Some(mend.into()));
+    }
+
+    fn problem(&mut self, what: impl Into<String>, mend: impl Into<String>) {
+        self.add(Level::Problem, what, Some(mend.into()));
+    }
+
+    fn error(&mut self, error: Error) {
+        match error {
+            Error::Transient(what) => self.add(Level::Problem, what, None),
+            Error::Fatal { what, advice } => self.problem(what, advice),
+        }
+    }
+
+    fn add(&mut self, level: Level, what: impl Into<String>, mend: Option<String>) {
+        let what = what.into();
+        self.0.push(Finding { level, what, mend });
+    }
+
+    fn server(&mut self, facts: &Facts, settings: &Settings) {
+        let server = &facts.server;
+        let major = server.version / 10_000;
+        if let Err(error) = resume::fit_server(server) {
+            return self.error(error);
+        }
+        self.ok(format!(
+            "PostgreSQL {major}.{} at {}:{}, database {}, role {}, wal_level logical",
+            server.version % 10_000,
+            settings.host,
+            settings.port,
+            settings.database,
+            settings.user
+        ));
+        if major > NEWEST {
+            self.warning(
+                format!("Headwater was not tried with PostgreSQL {major} yet"),
+                "watch the first run",
+            );
+        }
+        if let Some(pid) = server.holder {
+            self.ok(format!(
+                "an instance of this pipeline is at work (process {pid} of the server); another one will stand by"
+            ));
+        }
+        let reading = facts.slot.as_ref().and_then(|slot| slot.active_pid);
+        if reading.is_none() && server.senders >= server.max_senders {
+            self.problem(
+                format!(
+                    "all {} replication connections (max_wal_senders) are in use",
+                    server.max_senders
+                ),
+                "ALTER SYSTEM SET max_wal_senders = 20; then restart the server",
+            );
+        }
+    }
+
+    /// Trying is better than reading the role's attributes: managed services have rules of their own.
+    async fn replication(&mut self, settings: &Settings) {
+        let identified = async {
+            let mut gate = Gate::open(settings, &settings.slot, Lsn(0)).await?;
+            gate.identify().await
+        };
+        match identified.await {
+            Err(error) => self.error(error),
+            Ok(system) => self.ok(format!(
+                "role {} may replicate; system identifier {}, timeline {}",
+                settings.user, system.identifier, system.timeline
+            )),
+        }
+    }
+
+    fn table(&mut self, facts: &Facts, settings: &Settings, outbox: &Outbox) {
+        let table = match resume::fit_table(facts.table.as_ref(), settings) {
+            Err(error) => return self.error(error),
+            Ok(table) => table,
+        };
+        let name = settings.qualified();
+        match outbox.bind(&definition(settings, table.columns.clone())) {
+            Err(missing) => self.problem(
+                format!("table {name} has no column {}", missing.columns.join(", ")),
+                "add the column, or name the right table in source.table",
+            ),
+            Ok(_) => self.ok(format!("table {name} has every column of an outbox")),
+        }
+        if !table.may_select {
+            let user = &settings.user;
+            self.warning(
+                format!("role {user} may not read table {name}: streaming works without, `peek` and `init` do not"),
+                format!(
+                    "GRANT USAGE ON SCHEMA \"{}\" TO \"{user}\"; GRANT SELECT ON {name} TO \"{user}\";",
+                    settings.schema
+                ),
+            );
+        }
+    }
+
+    fn publication(&mut self, facts: &Facts, settings: &Settings, outbox: &Outbox) {
+        let publication = match resume::fit_publication(facts.publication.as_ref(), settings) {
+            Err(error) => return self.error(error),
+            Ok(publication) => publication,
+        };
+        let name = &settings.publication;
+        self.ok(format!(
+            "publication {name} publishes inserts into {}",
+            settings.qualified()
+        ));
+        if let Some(table) = &facts.table {
+            self.published_part(publication, table, settings, outbox);
+        }
+    }
+
+    /// What a publication made by someone else may leave out.
+    fn published_part(
+        &mut self,
+        publication: &PublicationFacts,
+        table: &TableFacts,
+        settings: &Settings,
+        outbox: &Outbox,
+    ) {
+        let name = &settings.publication;
+        let shown = table.columns.iter();
+        let shown = shown.filter(|column| !publication.hidden_columns.contains(column));
+        let shown = definition(settings, shown.cloned().collect());
+        if let (Ok(_), Err(hidden)) = (
+            outbox.bind(&definition(settings, table.columns.clone())),
+            outbox.bind(&shown),
+        ) {
+            self.problem(
+                format!(
+                    "publication {name} leaves out column {}",
+                    hidden.columns.join(", ")
+                ),
+                format!(
+                    "ALTER PUBLICATION \"{name}\" SET TABLE {};",
+                    settings.qualified()
+                ),
+            );
+        }
+        for filter in &publication.filters {
+            self.ok(format!(
+                "publication {name} publishes only rows where {filter}"
+            ));
+        }
+        if table.is_partitioned() && !publication.via_root {
+            self.warning(
+                format!(
+                    "publication {name} publishes partitions under their own names: rows of one that is detached before \
+                     they were read can be passed over"
+                ),
+                format!("ALTER PUBLICATION \"{name}\" SET (publish_via_partition_root = true);"),
+            );
+        }
+    }
+
+    fn slot(&mut self, facts: &Facts, settings: &Settings) {
+        let name = &settings.slot;
+        let server = &facts.server;
+        let Some(slot) = &facts.slot else {
+            self.problem(
+                format!("slot {name} does not exist"),
+                "run `headwater init`",
+            );
+            if server.slots >= server.max_slots {
+                self.problem(
+                    format!(
+                        "all {} slots (max_replication_slots) are in use",
+                        server.max_slots
+                    ),
+                    "ALTER SYSTEM SET max_replication_slots = 20; then restart the server",
+                );
+            }
+            return;
+        };
+        match resume::fit_slot(slot, settings).and_then(|()| resume::free(slot, settings)) {
+            Err(Error::Transient(what)) => self.ok(what),
+            Err(fatal) => return self.error(fatal),
+            Ok(()) => {}
+        }
+        self.retained(slot, settings, server.max_slot_wal_keep_mb);
+    }
+
+    fn retained(&mut self, slot: &SlotFacts, settings: &Settings, keep_mb: i64) {
+        let name = &settings.slot;
+        let confirmed = slot
+            .confirmed
+            .map_or_else(String::new, |lsn| format!(" at {lsn}"));
+        let bytes = slot.retained_bytes.unwrap_or_default();
+        let mib = bytes / (1024 * 1024);
+        self.ok(format!(
+            "slot {name} stands{confirmed}; the server keeps {mib} MiB of log for it"
+        ));
+        if slot.wal_status.as_deref() == Some("unreserved") {
+            self.warning(
+                format!("the server is about to remove log that slot {name} still needs"),
+                "start Headwater now, and raise max_slot_wal_keep_size: ALTER SYSTEM SET max_slot_wal_keep_size = '...'; \
+                 SELECT pg_reload_conf();",
+            );
+        } else if keep_mb >= 0 && mib * 2 > keep_mb {
+            self.warning(
+                format!(
+                    "slot {name} holds back {mib} MiB of log, and is invalidated at {keep_mb} MiB"
+                ),
+                "let Headwater catch up, or raise max_slot_wal_keep_size",
+            );
+        }
+    }
+}
+
+fn definition(settings: &Settings, columns: Vec<String>) -> Table {
+    Table {
+        schema: settings.schema.clone(),
+        name: settings.table.clone(),
+        columns,
+    }
+}

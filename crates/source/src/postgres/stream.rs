@@ -1,0 +1,231 @@
+//! The replication connection: socket to frames. The only file that names the client crate.
+//!
+//! Rule: the server is told what `tell` was given, and nothing else; the client by itself only repeats it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use pgwire_replication::client::{ReplicationClient, ReplicationEvent};
+use pgwire_replication::config::ReplicationConfig;
+use pgwire_replication::error::PgWireError;
+use tokio::time::timeout;
+
+use super::position::Lsn;
+use super::session::{self, CONNECT_TIMEOUT};
+use super::{Settings, ident, verdict};
+use crate::Error;
+
+/// Rows can be large and the buffer counts frames, not bytes: a small one. The socket holds the rest.
+const BUFFERED_FRAMES: usize = 64;
+
+/// How soon a confirmed position goes to the server.
+const STATUS_INTERVAL: Duration = Duration::from_millis(200);
+
+/// One thing that the server sent.
+#[derive(Debug)]
+pub(super) enum Frame {
+    KeepAlive {
+        /// The server has sent everything before this.
+        end: Lsn,
+        wants_reply: bool,
+        /// By the server's clock, in microseconds.
+        sent: i64,
+    },
+    Begin,
+    Commit {
+        end: Lsn,
+    },
+    Data(Bytes),
+    /// A message that an application put into the log.
+    Other,
+}
+
+/// What the server says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct System {
+    pub identifier: String,
+    pub timeline: u32,
+    /// Up to here its log is safe on disk.
+    pub flushed: Lsn,
+}
+
+/// A replication connection. Dropping it closes the socket at once.
+struct Client(ReplicationClient);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// A connection on which replication has not begun yet.
+pub(super) struct Gate {
+    client: Client,
+    settings: Settings,
+}
+
+impl Gate {
+    /// Nothing is asked of `slot` before `start`; replication will begin at `start_at`.
+    pub(super) async fn open(
+        settings: &Settings,
+        slot: &str,
+        start_at: Lsn,
+    ) -> Result<Gate, Error> {
+        let mut config = ReplicationConfig::new(
+            settings.host.clone(),
+            settings.user.clone(),
+            settings.password()?.unwrap_or_default(),
+            settings.database.clone(),
+            ident(slot),
+            ident(&settings.publication),
+        );
+        config.port = settings.port;
+        config.start_lsn = pgwire_replication::lsn::Lsn(start_at.0);
+        config.status_interval = STATUS_INTERVAL;
+        config.buffer_events = BUFFERED_FRAMES;
+        config.binary = true;
+        config.application_name = Some(session::application(settings));
+        config.options = Some(session::options(&[
+            (
+                "wal_sender_timeout",
+                &sender_timeout(settings.silence_timeout),
+            ),
+            ("statement_timeout", "0"),
+        ]));
+        let client = ReplicationClient::connect_gated(config)
+            .await
+            .map_err(|e| failed(&e, settings))?;
+        Ok(Gate {
+            client: Client(client),
+            settings: settings.clone(),
+        })
+    }
+
+    pub(super) async fn identify(&mut self) -> Result<System, Error> {
+        let answer = timeout(CONNECT_TIMEOUT, self.client.0.identify_system()).await;
+        let system = self.settled(answer)?;
+        Ok(System {
+            identifier: system.system_id,
+            timeline: system.timeline,
+            flushed: Lsn(system.xlogpos.as_u64()),
+        })
+    }
+
+    /// The history file of a timeline: where it and its ancestors began.
+    pub(super) async fn history(&mut self, timeline: u32) -> Result<String, Error> {
+        let answer = timeout(CONNECT_TIMEOUT, self.client.0.timeline_history(timeline)).await;
+        let history = self.settled(answer)?;
+        Ok(String::from_utf8_lossy(&history.content).into_owned())
+    }
+
+    /// A role's limit on the length of transactions (since version 17) would end the decoding of long ones.
+    pub(super) async fn no_time_limit(&mut self, version: i32) -> Result<(), Error> {
+        if version >= 170_000 {
+            let set = "SET transaction_timeout = 0";
+            self.run(set, CONNECT_TIMEOUT).await?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn run(&mut self, sql: &str, limit: Duration) -> Result<(), Error> {
+        let answer = timeout(limit, self.client.0.simple_query(sql)).await;
+        self.settled(answer).map(|_rows| ())
+    }
+
+    /// Begins replication: from then on the slot is ours.
+    pub(super) async fn start(mut self) -> Result<Stream, Error> {
+        let client = &mut self.client.0;
+        let answer = timeout(CONNECT_TIMEOUT, async {
+            client.start().await?;
+            client.wait_started().await
+        })
+        .await;
+        self.settled(answer)?;
+        Ok(Stream {
+            client: self.client,
+            settings: self.settings,
+        })
+    }
+
+    fn settled<T>(
+        &self,
+        answer: Result<Result<T, PgWireError>, tokio::time::error::Elapsed>,
+    ) -> Result<T, Error> {
+        match answer {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(e)) => Err(failed(&e, &self.settings)),
+            Err(_) => Err(Error::transient(
+                "the server did not answer on the replication connection",
+            )),
+        }
+    }
+}
+
+/// A running replication.
+pub(super) struct Stream {
+    client: Client,
+    settings: Settings,
+}
+
+impl Stream {
+    /// Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Frame, Error> {
+        match self.client.0.recv().await {
+            Ok(Some(event)) => Ok(frame(event)),
+            Ok(None) => Err(Error::transient("the server ended the replication")),
+            Err(e) => Err(failed(&e, &self.settings)),
+        }
+    }
+
+    /// The position that the server will be told, soon.
+    pub(super) fn tell(&self, position: Lsn) {
+        let lsn = pgwire_replication::lsn::Lsn(position.0);
+        self.client.0.update_applied_lsn(lsn);
+    }
+
+    /// The position that was last sent to the server.
+    pub(super) fn told(&self) -> Lsn {
+        Lsn(self.client.0.metrics().last_applied_lsn().as_u64())
+    }
+
+    /// Ends the replication as the protocol wants it; what was buffered is forgotten.
+    pub(super) async fn close(mut self, limit: Duration) {
+        // A server that does not answer is left by closing the socket, which dropping does.
+        let _ended = timeout(limit, self.client.0.shutdown()).await;
+    }
+}
+
+fn frame(event: ReplicationEvent) -> Frame {
+    match event {
+        ReplicationEvent::XLogData { data, .. } => Frame::Data(data),
+        ReplicationEvent::Begin { .. } => Frame::Begin,
+        ReplicationEvent::Commit { end_lsn, .. } => Frame::Commit {
+            end: Lsn(end_lsn.as_u64()),
+        },
+        ReplicationEvent::KeepAlive {
+            wal_end,
+            reply_requested,
+            server_time_micros,
+        } => Frame::KeepAlive {
+            end: Lsn(wal_end.as_u64()),
+            wants_reply: reply_requested,
+            sent: server_time_micros,
+        },
+        ReplicationEvent::Message { .. } | ReplicationEvent::StoppedAt { .. } => Frame::Other,
+    }
+}
+
+/// A quiet server speaks at half of this time: well before we would call it silent.
+fn sender_timeout(silence: Duration) -> String {
+    let longest = Duration::from_secs(10);
+    let timeout = (silence * 2 / 3).clamp(Duration::from_secs(1), longest);
+    format!("{}ms", timeout.as_millis())
+}
+
+fn failed(error: &PgWireError, settings: &Settings) -> Error {
+    match error {
+        PgWireError::Server(text) => verdict::of_text(text, settings),
+        PgWireError::Auth(text) => verdict::of_authentication(text, settings),
+        other => Error::transient(format!("the replication connection broke: {other}")),
+    }
+}

@@ -1,0 +1,99 @@
+//! What the server's error codes ask for: one table from SQLSTATE to another try, or a person and what to do.
+
+use std::error::Error as _;
+
+use super::Settings;
+use crate::Error;
+
+pub(super) fn of_sql(error: &tokio_postgres::Error, settings: &Settings) -> Error {
+    if let Some(db) = error.as_db_error() {
+        return of_code(db.code().code(), db.message(), settings);
+    }
+    let cause = error.source().map(ToString::to_string);
+    if cause.as_deref() == Some("password missing") {
+        return Error::fatal(
+            format!("the server asks for the password of role {}", settings.user),
+            PASSWORD,
+        );
+    }
+    let why = cause.map_or_else(String::new, |cause| format!(": {cause}"));
+    Error::transient(format!("{error}{why}"))
+}
+
+/// The replication client gives the code only inside the text: `... (SQLSTATE 42704)`.
+pub(super) fn of_text(text: &str, settings: &Settings) -> Error {
+    let found = text
+        .strip_suffix(')')
+        .and_then(|text| text.rsplit_once(" (SQLSTATE "));
+    match found {
+        Some((message, code)) => of_code(code, message, settings),
+        None => Error::transient(text),
+    }
+}
+
+pub(super) fn of_authentication(text: &str, settings: &Settings) -> Error {
+    Error::fatal(
+        format!(
+            "the server and Headwater do not agree how role {} proves itself: {text}",
+            settings.user
+        ),
+        "use scram-sha-256 in pg_hba.conf, and set the role's password again so that it is stored that way",
+    )
+}
+
+pub(super) const PASSWORD: &str = "give the right one in source.password_file, source.password_command or \
+     HEADWATER__SOURCE__PASSWORD";
+
+fn of_code(code: &str, message: &str, settings: &Settings) -> Error {
+    match advice(code, settings) {
+        Some(advice) => Error::fatal(message, advice),
+        None => Error::transient(message),
+    }
+}
+
+/// `None`: trying again may help.
+fn advice(code: &str, settings: &Settings) -> Option<String> {
+    let Settings {
+        user,
+        database,
+        schema,
+        table,
+        publication,
+        slot,
+        ..
+    } = settings;
+    Some(match code {
+        "28P01" => format!("the server refused the password of role {user}: {PASSWORD}"),
+        "28000" => format!(
+            "let role {user} in: ALTER ROLE \"{user}\" LOGIN REPLICATION; and a line in pg_hba.conf such as \
+             `host {database} {user} <Headwater's address>/32 scram-sha-256`, then SELECT pg_reload_conf();"
+        ),
+        "3D000" => format!(
+            "database {database} is not on this server: name the right database or server in source.url"
+        ),
+        "42501" => format!(
+            "give role {user} what it needs: ALTER ROLE \"{user}\" REPLICATION; \
+             GRANT USAGE ON SCHEMA \"{schema}\" TO \"{user}\"; GRANT SELECT ON \"{schema}\".\"{table}\" TO \"{user}\";"
+        ),
+        "42704" => format!(
+            "slot {slot} and publication {publication} must both exist, and the publication must be the older one \
+             (a publication made after the slot is not seen by it): `headwater init` makes what is missing; \
+             if the slot was lost, events since the last position may be missing, and `headwater adopt` goes on from a \
+             new slot"
+        ),
+        "42P01" => format!(
+            "table {schema}.{table} is not in database {database}: create it, or name the right one in source.table"
+        ),
+        "55000" => "`headwater check` says what is missing: wal_level must be logical, and the slot must be valid"
+            .to_owned(),
+        "53400" => "raise max_replication_slots (ALTER SYSTEM SET max_replication_slots = 20; then restart the server), \
+                    or drop a slot that nobody uses: SELECT slot_name FROM pg_replication_slots WHERE NOT active; \
+                    SELECT pg_drop_replication_slot('...');"
+            .to_owned(),
+        "58P01" => format!(
+            "the server has removed log that slot {slot} still needed, so events are missing from the stream: make a \
+             new slot, then `headwater adopt`"
+        ),
+        _ => return None,
+    })
+}

@@ -1,0 +1,152 @@
+//! A look at the file for `check`, `init` and `peek`; nothing is changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use headwater_core::event::{Outbox, Role};
+use headwater_core::row::{Change, Row, Value};
+use rusqlite::Connection;
+
+use super::rows::Layout;
+use super::stream::{Setback, connect, patiently};
+use super::value::Declared;
+use super::{Identity, Position, Settings};
+use crate::{Error, Finding};
+
+/// How long a command waits for the writer's locks.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Everything that a run will need of the file.
+pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
+    let outbox = outbox.clone();
+    let look = read(settings, move |connection, settings| {
+        let mode: String =
+            connection.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
+        let layout = Layout::read(connection, &settings.table)?;
+        let mut findings = vec![journal(&mode), table(&layout)];
+        findings.extend(columns(&layout, &outbox));
+        Ok(findings)
+    });
+    let path = settings.path.display();
+    match look.await {
+        Ok(findings) => {
+            let mut all = vec![Finding::ok(format!("the SQLite file {path} can be read"))];
+            all.extend(findings);
+            all
+        }
+        Err(Error::Fatal { what, advice }) => vec![Finding::problem(what, advice)],
+        Err(Error::Transient(what)) => {
+            vec![Finding::problem(
+                what,
+                "try again; see which program uses the file",
+            )]
+        }
+    }
+}
+
+/// The present end of the table, and which table that is: where a pipeline begins that leaves out what is there.
+pub async fn start(settings: &Settings) -> Result<(Position, Identity), Error> {
+    let position = read(settings, |connection, settings| {
+        Layout::read(connection, &settings.table)?.end(connection)
+    });
+    Ok((position.await?, Identity::of(settings)))
+}
+
+/// How many events the table holds already. Sentinels are none.
+pub async fn count_events(settings: &Settings) -> Result<u64, Error> {
+    let count = read(settings, |connection, settings| {
+        let table = Layout::read(connection, &settings.table)?.table_name();
+        let sql = format!("SELECT count(*) FROM {table} WHERE event_type IS NOT NULL");
+        Ok(connection.query_row(&sql, [], |row| row.get::<_, i64>(0))?)
+    });
+    Ok(count.await?.unsigned_abs())
+}
+
+/// The last rows of the table, the oldest of them first.
+pub async fn latest(settings: &Settings, limit: usize) -> Result<Vec<Row>, Error> {
+    read(settings, move |connection, settings| {
+        Layout::read(connection, &settings.table)?.latest(connection, limit)
+    })
+    .await
+}
+
+/// Does `work` in one read transaction.
+async fn read<T: Send + 'static>(
+    settings: &Settings,
+    work: impl Fn(&Connection, &Settings) -> Result<T, Setback> + Clone + Send + 'static,
+) -> Result<T, Error> {
+    let path = settings.path.clone();
+    let settings = settings.clone();
+    let attempt = move || {
+        let mut connection = connect(&settings.path)?;
+        let transaction = connection.transaction()?;
+        work(&transaction, &settings)
+    };
+    let done = tokio::time::timeout(PATIENCE, patiently(&path, attempt)).await;
+    done.unwrap_or_else(|_| {
+        Err(Error::transient(format!(
+            "the SQLite file {} is locked by its writer",
+            path.display()
+        )))
+    })
+}
+
+fn journal(mode: &str) -> Finding {
+    if mode == "wal" {
+        Finding::ok("the journal mode is wal: reading and writing do not wait for each other")
+    } else {
+        Finding::warning(
+            format!(
+                "the journal mode is {mode}: reading and writing wait for each other, and a writer without a busy timeout can get SQLITE_BUSY"
+            ),
+            "PRAGMA journal_mode = WAL;",
+        )
+    }
+}
+
+fn table(layout: &Layout) -> Finding {
+    let name = &layout.table.name;
+    Finding::ok(format!("table {name} is numbered by AUTOINCREMENT"))
+}
+
+fn columns(layout: &Layout, outbox: &Outbox) -> Vec<Finding> {
+    let roles = match outbox.bind(&layout.table) {
+        Ok(roles) => roles,
+        Err(missing) => {
+            let what = format!(
+                "table {} has no column {}",
+                missing.table,
+                missing.columns.join(", ")
+            );
+            let mend = "add the columns as in schemas/outbox/sqlite.sql, or name the right table in source.table";
+            return vec![Finding::problem(what, mend)];
+        }
+    };
+    // A row of the columns' places, so that a role tells which column plays it.
+    let places = Row {
+        table: Arc::clone(&layout.table),
+        change: Change::Read,
+        cells: (0..).take(layout.declared.len()).map(Value::Int).collect(),
+    };
+    let dates = [Role::StartedDate, Role::CompletionDate, Role::EventDate];
+    let undated: Vec<&str> = dates
+        .into_iter()
+        .filter_map(|role| match roles.cell(&places, role) {
+            Value::Int(place) => usize::try_from(*place).ok(),
+            _ => None,
+        })
+        .filter(|place| layout.declared.get(*place) != Some(&Declared::Date))
+        .filter_map(|place| layout.table.columns.get(place).map(String::as_str))
+        .collect();
+    if undated.is_empty() {
+        vec![Finding::ok("all columns of an outbox are there")]
+    } else {
+        vec![Finding::problem(
+            format!(
+                "column {} is not declared TIMESTAMP or DATETIME: its values would not be taken for dates",
+                undated.join(", ")
+            ),
+            "declare the columns as in schemas/outbox/sqlite.sql",
+        )]
+    }
+}
