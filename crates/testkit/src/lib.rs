@@ -1,0 +1,42 @@
+//! Real servers for tests and benchmarks: started on free ports, loaded, read back, judged, and never left behind.
+//!
+//! Never: used by the program itself.
+//!
+//! What a service test does: start or share [`Postgres`] and [`Kafka`], take a fresh [`Database`], write a configuration
+//! with [`Pipeline`], run [`Headwater`], write with [`Load`] or [`bulk_rows`], read with [`Kafka::consume_all`], and judge
+//! with [`check`].
+
+// A test that cannot get its servers has nothing better to do than to panic and say where.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+
+mod checker;
+mod headwater;
+mod kafka;
+mod keeper;
+mod load;
+mod pipeline;
+mod place;
+mod port;
+mod postgres;
+mod process;
+mod proxy;
+
+pub use checker::{Reordered, Verdict, check};
+pub use headwater::{Headwater, Output, Run};
+pub use kafka::{Consumed, Kafka, KafkaOptions};
+pub use load::{Committed, Load, Writing, Written, bulk_rows};
+pub use pipeline::Pipeline;
+pub use port::free_port;
+pub use postgres::{Database, PASSWORD, Postgres, USER};
+pub use proxy::Proxy;
+
+/// A name that no other test uses: the hint and eight random characters, fit for a topic, a database or a pipeline.
+pub fn unique(hint: &str) -> String {
+    let random = uuid::Uuid::new_v4().simple().to_string();
+    format!("{hint}_{}", &random[..8])
+}
+
+/// Whether the suite was asked for its long form (`scripts/test --long`).
+pub fn long() -> bool {
+    std::env::var_os("HEADWATER_LONG").is_some_and(|v| v == "1")
+}

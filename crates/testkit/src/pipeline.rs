@@ -1,0 +1,78 @@
+//! The configuration that most service tests use, as text.
+
+/// A JSON pipeline from a PostgreSQL url to a Kafka, with a positions topic of its own.
+pub struct Pipeline {
+    pub name: String,
+    pub source_url: String,
+    pub brokers: String,
+    /// Copies of the positions topic.
+    pub replication: u32,
+    pub log_level: String,
+    /// Further lines of `[source]`.
+    pub source: String,
+    /// Further lines of `[sink]`.
+    pub sink: String,
+    /// Further tables.
+    pub more: String,
+}
+
+impl Pipeline {
+    pub fn new(name: &str, source_url: &str, brokers: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            source_url: source_url.to_owned(),
+            brokers: brokers.to_owned(),
+            replication: 1,
+            log_level: "debug".to_owned(),
+            source: String::new(),
+            sink: String::new(),
+            more: String::new(),
+        }
+    }
+
+    /// The slot and the publication that Headwater makes for it.
+    pub fn slot(&self) -> String {
+        format!("headwater_{}", self.name)
+    }
+
+    pub fn positions_topic(&self) -> String {
+        format!("positions-{}", self.name)
+    }
+
+    pub fn toml(&self) -> String {
+        format!(
+            r#"name = "{name}"
+
+[source]
+url = "{url}"
+snapshot = "never"
+{source}
+
+[encode]
+format = "json"
+
+[sink]
+brokers = "{brokers}"
+{sink}
+
+[position]
+topic = "{positions}"
+replication = {replication}
+
+[log]
+level = "{level}"
+
+{more}
+"#,
+            name = self.name,
+            url = self.source_url,
+            source = self.source,
+            brokers = self.brokers,
+            sink = self.sink,
+            positions = self.positions_topic(),
+            replication = self.replication,
+            level = self.log_level,
+            more = self.more,
+        )
+    }
+}
