@@ -1,0 +1,160 @@
+//! The commands, as the operator meets them. They print; nobody else does.
+
+mod adopt;
+mod check;
+mod demo;
+mod init;
+mod peek;
+mod run;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use headwater_core::trouble::Trouble;
+
+use crate::config::{self, Config, ConfigError};
+
+/// Puts the rows that applications insert into their outbox table onto Kafka: every one of them, in commit order.
+#[derive(Debug, Parser)]
+#[command(name = "headwater", version, max_term_width = 100)]
+struct Cli {
+    /// The configuration [default: headwater.toml, then /etc/headwater/headwater.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the whole path with nothing installed: an outbox in a temporary SQLite file, an application that writes to it,
+    /// the real pipeline, and a count at the end
+    Demo(demo::Args),
+    /// Look at everything that `run` will need, and say what mends it; changes nothing
+    Check {
+        /// How to print the findings
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
+    },
+    /// Make what `run` needs: publication, slot, positions topic, first position record; a second call changes nothing
+    Init {
+        /// Print what would be done, SQL included, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Carry events until told to stop (SIGTERM, SIGINT)
+    Run {
+        /// Do `init` first if this pipeline never ran (for containers)
+        #[arg(long)]
+        init: bool,
+    },
+    /// Print the latest rows of the table as they would be published; changes nothing
+    Peek {
+        /// How many rows
+        #[arg(long, default_value_t = 10, value_name = "N")]
+        limit: u32,
+        /// Go on with new rows, through a temporary slot, until interrupted
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Begin at the position that the slot itself has, after a person decided so
+    Adopt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// How a command ends when it does not end well.
+#[derive(Debug)]
+pub enum Exit {
+    Unexpected(String),
+    Configuration(String),
+    /// A person is needed; the text says what for.
+    Person(String),
+}
+
+impl Exit {
+    fn code(&self) -> u8 {
+        match self {
+            Exit::Unexpected(_) => 1,
+            Exit::Configuration(_) => 2,
+            Exit::Person(_) => 3,
+        }
+    }
+
+    /// An error that a command met: fatal ones need a person, others were not expected to stay.
+    fn trouble(trouble: &dyn Trouble) -> Exit {
+        if trouble.is_fatal() {
+            Exit::Person(trouble.to_string())
+        } else {
+            Exit::Unexpected(trouble.to_string())
+        }
+    }
+}
+
+impl<T: Trouble> From<T> for Exit {
+    fn from(trouble: T) -> Exit {
+        Exit::trouble(&trouble)
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exit::Unexpected(text) | Exit::Configuration(text) | Exit::Person(text) => {
+                f.write_str(text)
+            }
+        }
+    }
+}
+
+/// Runs the command that the arguments name.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match command(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(exit) => {
+            eprintln!("headwater: {exit}");
+            ExitCode::from(exit.code())
+        }
+    }
+}
+
+fn command(cli: Cli) -> Result<(), Exit> {
+    // One thread carries everything: the broker's and SQLite's own threads do the rest.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Exit::Unexpected(format!("the runtime could not be started: {e}")))?;
+    let done = match cli.command {
+        Command::Demo(args) => runtime.block_on(demo::demo(&args)),
+        Command::Check { format } => runtime.block_on(check::check(&load(cli.config)?, format)),
+        Command::Init { dry_run } => runtime.block_on(init::init(&load(cli.config)?, dry_run)),
+        Command::Run { init } => runtime.block_on(run::run(&load(cli.config)?, init)),
+        Command::Peek { limit, follow } => {
+            runtime.block_on(peek::peek(&load(cli.config)?, limit, follow))
+        }
+        Command::Adopt => runtime.block_on(adopt::adopt(&load(cli.config)?)),
+    };
+    // A thread that waits for a broker that is away must not keep the process.
+    runtime.shutdown_background();
+    done
+}
+
+fn load(file: Option<PathBuf>) -> Result<Config, Exit> {
+    let config = config::load(file.as_deref())?;
+    crate::telemetry::start(config.log());
+    Ok(config)
+}
+
+impl From<ConfigError> for Exit {
+    fn from(error: ConfigError) -> Exit {
+        Exit::Configuration(error.to_string())
+    }
+}

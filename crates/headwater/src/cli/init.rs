@@ -1,0 +1,180 @@
+//! `headwater init`: makes what `run` needs, once.
+
+use headwater_core::positions::{FORMAT, Positions, Record};
+use headwater_source::{postgres, sqlite};
+use serde_json::Value;
+
+use super::Exit;
+use crate::clock;
+use crate::config::{Config, Snapshot};
+use crate::parts::{self, AnyPositions, Database, Outlet};
+
+/// Rows that are already there are counted up to here.
+const COUNT: u64 = 10_000_000;
+
+/// Where a pipeline begins: the position, and the log that it belongs to.
+pub struct Beginning {
+    pub position: Value,
+    pub source: Value,
+}
+
+pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
+    if dry_run {
+        return plan(config).await;
+    }
+    let outlet = Outlet::new(config)?;
+    let (_sink, mut positions) = outlet.connect()?;
+    let made = make(config, &outlet, &mut positions).await?;
+    for line in &made {
+        eprintln!("{line}");
+    }
+    if made.is_empty() {
+        eprintln!("nothing to do: pipeline {} is ready", config.name());
+    }
+    Ok(())
+}
+
+/// For `run --init`: the log says what was made.
+pub async fn if_it_never_ran(config: &Config) -> Result<(), Exit> {
+    let outlet = Outlet::new(config)?;
+    let (_sink, mut positions) = outlet.connect()?;
+    for line in make(config, &outlet, &mut positions).await? {
+        tracing::info!("{line}");
+    }
+    Ok(())
+}
+
+/// Makes what is missing, and says what it made.
+///
+/// A record without a position is written before anything is made in the database: killed in the middle, the next call
+/// finds it and knows that the slot there is its own and has served nobody, so it can go on.
+async fn make(
+    config: &Config,
+    outlet: &Outlet,
+    positions: &mut AnyPositions,
+) -> Result<Vec<String>, Exit> {
+    let mut made = Vec::new();
+    made.extend(outlet.init(positions).await?);
+    let record = positions.read().await?;
+    if record
+        .as_ref()
+        .is_some_and(|record| !record.position.is_null())
+    {
+        return Ok(made);
+    }
+    if record.is_none() {
+        let database = parts::database(config);
+        existing_rows(config, &database).await?;
+        existing_slot(config, &database).await?;
+        write(positions, &empty_record(config)).await?;
+    }
+    let (beginning, done) = begin(&parts::database(config)).await?;
+    made.extend(done);
+    made.push(format!(
+        "position record of pipeline {}: begins at {}",
+        config.name(),
+        beginning.position
+    ));
+    write(positions, &first_record(config, 0, beginning)).await?;
+    Ok(made)
+}
+
+/// Publication, slot, and where the slot begins.
+async fn begin(database: &Database) -> Result<(Beginning, Vec<String>), Exit> {
+    match database {
+        Database::Postgres(settings) => {
+            let begun = postgres::init(settings).await?;
+            let beginning = Beginning {
+                position: serde_json::to_value(begun.position).unwrap_or_default(),
+                source: serde_json::to_value(&begun.identity).unwrap_or_default(),
+            };
+            Ok((beginning, begun.made))
+        }
+        Database::Sqlite(settings) => {
+            let (position, identity) = sqlite::setup::start(settings).await?;
+            let beginning = Beginning {
+                position: serde_json::to_value(position).unwrap_or_default(),
+                source: identity.to_json(),
+            };
+            Ok((beginning, Vec::new()))
+        }
+    }
+}
+
+/// Rows that are already there are never passed over without the user's word.
+async fn existing_rows(config: &Config, database: &Database) -> Result<(), Exit> {
+    if config.source().snapshot == Some(Snapshot::Never) {
+        return Ok(());
+    }
+    let count = match database {
+        Database::Postgres(settings) => postgres::count_events(settings, COUNT).await?,
+        Database::Sqlite(settings) => sqlite::setup::count_events(settings).await?,
+    };
+    let count = match count {
+        0 => return Ok(()),
+        1 => "1 event".into(),
+        COUNT.. => format!("{COUNT} events or more"),
+        count => format!("{count} events"),
+    };
+    Err(Exit::Configuration(format!(
+        "the table {} holds {count} already, and source.snapshot is not set. snapshot = \"never\": they are not \
+         published, only those committed from now on. (Publishing them first, snapshot = \"initial\", is not built yet.) \
+         Nothing was changed",
+        config.source().table
+    )))
+}
+
+/// A slot without a record is somebody's: its position is adopted only after a person decided so.
+async fn existing_slot(config: &Config, database: &Database) -> Result<(), Exit> {
+    let Database::Postgres(settings) = database else {
+        return Ok(());
+    };
+    match postgres::slot_position(settings).await? {
+        None => Ok(()),
+        Some((position, _)) => Err(Exit::Person(format!(
+            "the slot {} exists already, at {position}, but pipeline {} has no position record. If the slot's position is \
+             right for it: headwater adopt. If the slot is left over: SELECT pg_drop_replication_slot('{}'); then \
+             headwater init",
+            settings.slot,
+            config.name(),
+            settings.slot
+        ))),
+    }
+}
+
+fn empty_record(config: &Config) -> Record {
+    let nothing = Beginning {
+        position: Value::Null,
+        source: Value::Null,
+    };
+    first_record(config, 0, nothing)
+}
+
+pub fn first_record(config: &Config, run: u64, beginning: Beginning) -> Record {
+    Record {
+        format: FORMAT,
+        name: config.name().to_owned(),
+        run,
+        source: beginning.source,
+        position: beginning.position,
+        event_time: None,
+        written_at: clock::now().to_string(),
+        headwater: env!("CARGO_PKG_VERSION").into(),
+    }
+}
+
+pub async fn write(positions: &mut AnyPositions, record: &Record) -> Result<(), Exit> {
+    positions.write(record)?;
+    positions.written().await?;
+    Ok(())
+}
+
+async fn plan(config: &Config) -> Result<(), Exit> {
+    if let Database::Postgres(settings) = parts::database(config) {
+        for sql in postgres::dry_run(&settings).await? {
+            println!("{sql}");
+        }
+    }
+    println!("-- {}", Outlet::new(config)?.plan());
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! `headwater run`: carries events until told to stop.
+
+use std::sync::Arc;
+
+use headwater_core::disposition::Skip;
+use headwater_core::source::Origin;
+use headwater_source::{postgres::Postgres, sqlite::Sqlite};
+use tracing::info;
+
+use super::Exit;
+use crate::config::Config;
+use crate::parts::{self, Database, Outlet};
+use crate::pipeline::{Pipeline, Stop, Tally, supervise};
+
+pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
+    let outlet = Outlet::new(config)?;
+    let (ask, mut stop) = Stop::channel();
+    parts::stop_on_signals(Arc::new(ask))?;
+    if init {
+        match stop.or(super::init::if_it_never_ran(config)).await {
+            Some(done) => done?,
+            None => return Ok(()),
+        }
+    }
+    match parts::database(config) {
+        Database::Postgres(settings) => carry(config, Postgres::new(settings), outlet, stop).await,
+        Database::Sqlite(settings) => carry(config, Sqlite::new(settings), outlet, stop).await,
+    }
+}
+
+async fn carry<O: Origin>(
+    config: &Config,
+    origin: O,
+    destination: Outlet,
+    mut stop: Stop,
+) -> Result<(), Exit> {
+    let mut pipeline = Pipeline {
+        name: config.name().to_owned(),
+        origin,
+        destination,
+        preparer: parts::preparer(config)?,
+        bound: parts::bound(config),
+        tally: Tally::default(),
+    };
+    let ended = supervise(&mut pipeline, &mut stop).await;
+    tell(&pipeline.tally);
+    ended.map_err(|trouble| Exit::trouble(&*trouble))
+}
+
+fn tell(tally: &Tally) {
+    let skipped = |skip: Skip| tally.skipped[skip as usize];
+    info!(
+        rows = tally.rows,
+        delivered = tally.delivered,
+        sentinels = skipped(Skip::Sentinel),
+        updates = skipped(Skip::Update),
+        deletes = skipped(Skip::Delete),
+        truncates = skipped(Skip::Truncate),
+        "ended"
+    );
+}

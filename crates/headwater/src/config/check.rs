@@ -1,0 +1,172 @@
+//! What a configuration means: a `Config` exists only if everything in it is valid and fits together.
+
+mod sink;
+mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::problem::{ConfigError, Located, Problem};
+use super::written::Written;
+
+pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
+pub use source::{Database, Postgres, Snapshot, Source};
+
+/// A valid configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    file: Arc<Path>,
+    name: String,
+    source: Source,
+    routes: Vec<Route>,
+    sink: Sink,
+    position: PositionStore,
+    log: Log,
+}
+
+impl Config {
+    pub(super) fn new(mut written: Written) -> Result<Self, ConfigError> {
+        let file = written.file();
+        let name = name(&mut written);
+        let source = source::check(&mut written, name.as_deref());
+        settled(&mut written);
+        let route = route(&mut written);
+        let sink = sink::check(&mut written);
+        let position = sink::position(&mut written, sink.as_ref().map(|sink| &sink.kind));
+        let log = log(&mut written);
+        written.finish()?;
+        let parts = (name, source, route, sink, position, log);
+        let (Some(name), Some(source), Some(route), Some(sink), Some(position), Some(log)) = parts
+        else {
+            // A part is missing only after a problem was told, and then `finish` has returned.
+            return Err(Problem::without_place("refused for a reason nobody told").into());
+        };
+        Ok(Self {
+            file,
+            name,
+            source,
+            routes: vec![route],
+            sink,
+            position,
+            log,
+        })
+    }
+
+    /// The file that was read, for people.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// At least one.
+    pub fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    pub fn sink(&self) -> &Sink {
+        &self.sink
+    }
+
+    pub fn position(&self) -> &PositionStore {
+        &self.position
+    }
+
+    pub fn log(&self) -> Log {
+        self.log
+    }
+}
+
+/// Where an event goes: templates, as written.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub topic: Located<String>,
+    /// Empty: no key.
+    pub key: Located<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub level: LogLevel,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+fn name(written: &mut Written) -> Option<String> {
+    let name = written.text("name")?;
+    let holds = name.value().len() <= 40 && is_plain(name.value());
+    written
+        .rule(
+            &name,
+            holds,
+            "is no pipeline's name; 1 to 40 of a-z, 0-9 and _ are wanted",
+        )
+        .then(|| name.into_value())
+}
+
+fn is_plain(text: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    text.chars().all(plain)
+}
+
+/// The keys that can say one thing only so far: what they say is checked, and there is nothing to hand on.
+fn settled(written: &mut Written) {
+    written.word("outbox.layout", &[("ekbatan", ())]);
+    written.word("encode.format", &[("json", ())]);
+    written.word("encode.json_style", &[("embedded", ())]);
+    written.word("route.key_format", &[("text", ())]);
+    written.word("failure.policy", &[("stop", ())]);
+    written.word("failure.when_stopped", &[("exit", ())]);
+    written.word("sink.delivery", &[("at-least-once", ())]);
+    if let Some(listen) = written.text("admin.listen") {
+        let off = listen.value() == "off";
+        let what = "an address is known but not built yet; \"off\" is wanted";
+        written.rule(&listen, off, what);
+    }
+}
+
+fn route(written: &mut Written) -> Option<Route> {
+    Some(Route {
+        topic: written.text("route.topic")?,
+        key: written.text_or_empty("route.key")?,
+    })
+}
+
+fn log(written: &mut Written) -> Option<Log> {
+    let level = written.word(
+        "log.level",
+        &[
+            ("error", LogLevel::Error),
+            ("warn", LogLevel::Warn),
+            ("info", LogLevel::Info),
+            ("debug", LogLevel::Debug),
+            ("trace", LogLevel::Trace),
+        ],
+    );
+    let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+    let format = written.word("log.format", &formats);
+    Some(Log {
+        level: level?,
+        format: format?,
+    })
+}

@@ -1,0 +1,245 @@
+//! What `[source]` means: which database, and how it is reached.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::is_plain;
+use crate::config::problem::Located;
+use crate::config::secret::{Password, Secret};
+use crate::config::url::{self, Address, Host, PostgresAddress};
+use crate::config::written::Written;
+
+/// PostgreSQL is asked to ping every few seconds; less silence than two pings and some network is no silence.
+const LEAST_SILENCE: Duration = Duration::from_secs(12);
+
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub database: Database,
+    pub table: TableName,
+    /// Absent: allowed while the table holds no events.
+    pub snapshot: Option<Snapshot>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Database {
+    Postgres(Postgres),
+    Sqlite(PathBuf),
+}
+
+/// Reached in plain text: `check` accepts no other host than this machine without the user's word.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    pub host: Host,
+    pub port: u16,
+    pub user: String,
+    pub password: Password,
+    pub database: String,
+    pub slot: String,
+    pub publication: String,
+    pub silence_timeout: Duration,
+}
+
+impl fmt::Display for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            host,
+            port,
+            user,
+            database,
+            ..
+        } = self;
+        let password = match self.password {
+            Password::Literal(_) => ":***",
+            _ => "",
+        };
+        match host {
+            Host::Tcp(_) => write!(f, "postgres://{user}{password}@{host}:{port}/{database}"),
+            Host::Socket(_) => write!(
+                f,
+                "postgres://{user}{password}@:{port}/{database}?host={host}"
+            ),
+        }
+    }
+}
+
+/// As the database spells it; the schema is absent on SQLite only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableName {
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(schema) = &self.schema {
+            write!(f, "{schema}.")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// What happens to rows that are already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Snapshot {
+    Never,
+}
+
+pub(super) fn check(written: &mut Written, name: Option<&str>) -> Option<Source> {
+    let snapshot = written.word("source.snapshot", &[("never", Snapshot::Never)]);
+    let url = written.text("source.url")?;
+    let (database, table) = match url::parse(url.value()) {
+        Ok(Address::Postgres(address)) => {
+            let table = postgres_table(written);
+            let database = postgres(written, &url, address, name);
+            (database.map(Database::Postgres), table)
+        }
+        Ok(Address::Sqlite(path)) => {
+            let path = written.folder().join(path);
+            (Some(Database::Sqlite(path)), sqlite(written))
+        }
+        Err(what) => {
+            written.refuse(url.place(), url.key(), what);
+            return None;
+        }
+    };
+    Some(Source {
+        database: database?,
+        table: table?,
+        snapshot,
+    })
+}
+
+fn postgres(
+    written: &mut Written,
+    url: &Located<String>,
+    address: PostgresAddress,
+    name: Option<&str>,
+) -> Option<Postgres> {
+    plain_text(written, url, &address.host);
+    let password = password(written, url, address.password);
+    let slot = slot(written, name);
+    let publication = publication(written, name);
+    let silence = written.duration("source.silence_timeout").filter(|found| {
+        let what = "is too short; at least \"12s\" is wanted, because the server is asked to ping \
+                    every few seconds";
+        written.rule(found, *found.value() >= LEAST_SILENCE, what)
+    });
+    Some(Postgres {
+        host: address.host,
+        port: address.port,
+        user: address.user,
+        password,
+        database: address.database,
+        slot: slot?,
+        publication: publication?,
+        silence_timeout: silence?.into_value(),
+    })
+}
+
+fn plain_text(written: &mut Written, url: &Located<String>, host: &Host) {
+    let said = written.given("source.tls.mode").is_some();
+    written.word("source.tls.mode", &[("disable", ())]);
+    if !said && !host.is_local() {
+        let what = format!(
+            "{host} is not this machine, and TLS is known but not built yet; source.tls.mode = \
+             \"disable\" accepts that password and rows travel in plain text"
+        );
+        written.refuse(url.place(), url.key(), what);
+    }
+}
+
+/// At most one way: of two, one would be out of date some day.
+fn password(written: &mut Written, url: &Located<String>, in_url: Option<Secret>) -> Password {
+    const WAYS: [&str; 3] = [
+        "source.password",
+        "source.password_file",
+        "source.password_command",
+    ];
+    let mut given: Vec<(&str, _)> = WAYS
+        .iter()
+        .filter_map(|way| Some((*way, written.given(way)?)))
+        .collect();
+    if in_url.is_some() {
+        given.insert(0, (url.key(), url.place().clone()));
+    }
+    if let [(first, first_place), others @ ..] = given.as_slice() {
+        for (other, place) in others {
+            let what = format!(
+                "gives a password, and so does {first} ({first_place}); one way to give it is wanted"
+            );
+            written.refuse(place, other, what);
+        }
+    }
+    let literal = written.text("source.password").map(Located::into_value);
+    let file = written.path("source.password_file");
+    let command = written.text("source.password_command");
+    let literal = in_url.or(literal.map(Secret::new));
+    match (literal, file, command) {
+        (Some(secret), _, _) => Password::Literal(secret),
+        (None, Some(path), _) => Password::File(path),
+        (None, None, Some(line)) => Password::Command {
+            line: Secret::new(line.into_value()),
+            folder: written.folder().to_owned(),
+        },
+        (None, None, None) => Password::None,
+    }
+}
+
+fn slot(written: &mut Written, name: Option<&str>) -> Option<String> {
+    let default = name.map(|name| format!("headwater_{name}"));
+    let slot = written.text_or("source.slot", default)?;
+    let holds = slot.value().len() <= 63 && is_plain(slot.value());
+    let what = "is no slot's name; 1 to 63 of a-z, 0-9 and _ are wanted";
+    written.rule(&slot, holds, what).then(|| slot.into_value())
+}
+
+fn publication(written: &mut Written, name: Option<&str>) -> Option<String> {
+    let default = name.map(|name| format!("headwater_{name}"));
+    let publication = written.text_or("source.publication", default)?;
+    let holds = publication.value().len() <= 63;
+    let what = "is too long for PostgreSQL; at most 63 bytes are wanted";
+    written
+        .rule(&publication, holds, what)
+        .then(|| publication.into_value())
+}
+
+fn postgres_table(written: &mut Written) -> Option<TableName> {
+    let table = written.text_or("source.table", Some("eventlog.events".to_owned()))?;
+    let parts = table.value().split_once('.').filter(|(schema, name)| {
+        !schema.is_empty()
+            && !name.is_empty()
+            && !name.contains('.')
+            && !table.value().contains('"')
+    });
+    let what =
+        "is no table's name; schema.table is wanted, as the database spells it, without quotes";
+    written.rule(&table, parts.is_some(), what);
+    let (schema, name) = parts?;
+    Some(TableName {
+        schema: Some(schema.to_owned()),
+        name: name.to_owned(),
+    })
+}
+
+fn sqlite(written: &mut Written) -> Option<TableName> {
+    written.contradict(
+        &[
+            "source.password",
+            "source.password_file",
+            "source.password_command",
+            "source.tls.mode",
+            "source.slot",
+            "source.publication",
+            "source.silence_timeout",
+        ],
+        "says nothing to SQLite, which source.url names; remove it",
+    );
+    let table = written.text_or("source.table", Some("events".to_owned()))?;
+    let holds = !table.value().contains(['.', '"']);
+    let what = "is no table's name; the name alone is wanted, as SQLite spells it, without quotes";
+    written.rule(&table, holds, what).then(|| TableName {
+        schema: None,
+        name: table.into_value(),
+    })
+}

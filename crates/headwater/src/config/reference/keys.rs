@@ -1,0 +1,147 @@
+//! The table of keys, in the order in which people read them.
+
+use super::{Fallback, Key, Kind, State};
+use Fallback::{Required, Said, Value};
+use Kind::{Bool, Duration, Integer, List, Map, Path, Size, Text};
+
+const NONE: Fallback = Said("none");
+
+const fn key(path: &'static str, kind: Kind, fallback: Fallback, meaning: &'static str) -> Key {
+    Key {
+        path,
+        kind,
+        fallback,
+        meaning,
+        state: State::Built,
+    }
+}
+
+const fn later(path: &'static str, kind: Kind, advice: &'static str, meaning: &'static str) -> Key {
+    Key {
+        path,
+        kind,
+        fallback: NONE,
+        meaning,
+        state: State::NotYet(advice),
+    }
+}
+
+const fn word(built: &'static [&'static str], later: &'static [&'static str]) -> Kind {
+    Kind::Word { built, later }
+}
+
+const TLS_LATER: &str = r#"remove it, and accept plain text with source.tls.mode = "disable""#;
+const PROPERTIES_MEANWHILE: &str = "until then give librdkafka's own settings under \
+     [sink.properties], such as \"security.protocol\"";
+
+// One key a paragraph: a table is looked through, not read.
+#[rustfmt::skip]
+pub(super) const KEYS: &[Key] = &[
+    key("name", Text, Required,
+        "The pipeline's name, 1 to 40 of a-z, 0-9 and _: key of its position record, name of its lock, part of \
+         the default slot and publication names."),
+
+    key("source.url", Text, Required,
+        "The database: `postgres://user@host:5432/database` (a Unix socket as \
+         `postgres://user@/database?host=/folder`) or `sqlite:path`; `mysql://` and `mariadb://` are known but \
+         not built yet."),
+    key("source.password", Text, NONE,
+        "The database's password; one of four ways to give it, the others being the url, `password_file` and \
+         `password_command`."),
+    key("source.password_file", Path, NONE,
+        "A file that holds the password; read at every connect, one newline at its end does not count."),
+    key("source.password_command", Text, NONE,
+        "A command that prints the password; given to `sh -c` in the configuration's folder at every connect, for \
+         at most 30 s."),
+    key("source.table", Text, Said("`eventlog.events`; `events` on SQLite"),
+        "The outbox table: `schema.table` on PostgreSQL, `table` on SQLite; exactly as the database spells it, \
+         without quotes."),
+    key("source.tls.mode", word(&["disable"], &["require", "verify-ca", "verify-full"]),
+        Said("`disable` for this machine (loopback, Unix socket); for any other host it must be given"),
+        "How the connection to PostgreSQL is protected; `disable` accepts plain text."),
+    later("source.tls.ca", Path, TLS_LATER, "Certificate authorities the server is checked against."),
+    later("source.tls.cert", Path, TLS_LATER, "Headwater's own certificate."),
+    later("source.tls.key", Path, TLS_LATER, "The private key of Headwater's own certificate."),
+    key("source.snapshot", word(&["never"], &["initial", "only"]),
+        Said("none: required once the table holds events"),
+        "What to do with rows that are already in the table; `never` leaves them alone."),
+    key("source.slot", Text, Said("`headwater_<name>`"),
+        "PostgreSQL's replication slot, 1 to 63 of a-z, 0-9 and _."),
+    key("source.publication", Text, Said("`headwater_<name>`"),
+        "PostgreSQL's publication, at most 63 bytes."),
+    later("source.server_id", Integer, "it is for MySQL and MariaDB, remove it",
+        "MySQL's, MariaDB's number of this client."),
+    key("source.silence_timeout", Duration, Value("30s"),
+        "Nothing heard from PostgreSQL for this long, not even a keepalive: reconnect. At least 12s, because the \
+         server is asked to ping every few seconds."),
+
+    key("outbox.layout", word(&["ekbatan"], &["status", "published-at", "lease", "event-router", "custom"]),
+        Value("ekbatan"), "Which column plays which role."),
+    later("outbox.columns", Map, "the columns are those of the layout \"ekbatan\"",
+        "The roles' columns of a layout of your own."),
+
+    key("encode.format", word(&["json"], &["avro", "protobuf"]), Required,
+        "What a message's value is made of."),
+    later("encode.schemas", List, "json needs no schemas: leave it empty", "The payloads' schemas."),
+    key("encode.json_style", word(&["embedded"], &["debezium"]), Value("embedded"),
+        "How a row becomes JSON; `embedded` puts payload and action_params into it as JSON, not as text."),
+    later("encode.unknown_members", word(&[], &["warn", "fail"]), "json keeps all members: remove it",
+        "What happens to a payload's members that the schema does not have."),
+    later("encode.envelope", Path, "json has no envelope schema: remove it",
+        "Another envelope schema than the built-in one."),
+
+    key("route.topic", Text, Value("ekbatan.{namespace}"),
+        "The message's topic, a template: `{column}`; `{a|b}` is the first that is not null; `{a|\"text\"}` has a \
+         last resort."),
+    key("route.key", Text, Value("{model_id|action_id}"),
+        "The message's key, a template; empty for no key."),
+    key("route.key_format", word(&["text"], &["debezium-json", "debezium-json-schema", "debezium-string"]),
+        Value("text"), "How the key is written."),
+    later("route.where", Map, "all events take the one route: leave it empty", "Which events take this route."),
+    later("route.headers", Map, "leave it empty", "The message's headers, templates."),
+
+    key("failure.policy", word(&["stop"], &["dead-letter"]), Value("stop"),
+        "What happens to a row that cannot be published; `stop`: nothing is passed over."),
+    key("failure.when_stopped", word(&["exit"], &["hold"]), Value("exit"),
+        "What `stop` means; `exit`: end with code 3."),
+    later("failure.topic", Text, "failure.policy = \"stop\" needs none: remove it", "The topic of dead letters."),
+
+    key("sink.kind", word(&["kafka", "stdout"], &[]), Value("kafka"),
+        "Where messages go: a Kafka cluster, or standard output, one JSON line a message."),
+    key("sink.brokers", Text, Said("required, unless sink.kind is `stdout`"),
+        "The Kafka brokers to begin with: `host:port`, several with commas."),
+    later("sink.tls", Map, PROPERTIES_MEANWHILE, "How connections to the brokers are protected: mode, ca, cert, key."),
+    later("sink.sasl", Map, PROPERTIES_MEANWHILE, "How Headwater proves who it is: mechanism, username, password_file."),
+    key("sink.compression", word(&["none", "gzip", "snappy", "lz4", "zstd"], &[]), Value("lz4"),
+        "How batches are compressed."),
+    key("sink.linger", Duration, Value("1ms"),
+        "How long a batch waits for more messages; at most 15m."),
+    key("sink.max_in_flight.messages", Integer, Value("20000"),
+        "How many messages may wait for the broker's ack; 1 to 10000000."),
+    key("sink.max_in_flight.bytes", Size, Value("16MiB"),
+        "How large together; a single larger message still goes, alone. 1KiB to 16GiB."),
+    key("sink.create_topics", Bool, Value("true"),
+        "Missing topics are made by Headwater, with the broker's defaults."),
+    key("sink.delivery", word(&["at-least-once"], &["exactly-once"]), Value("at-least-once"),
+        "What is promised about each message."),
+    key("sink.properties", Map, NONE,
+        "Other librdkafka settings by their own names; those that would break a promise are refused by name."),
+    later("sink.topics", Map, "topics are made with the broker's defaults: remove it",
+        "Settings of topics made by Headwater."),
+
+    key("position.topic", Text, Value("headwater-positions"),
+        "The compacted topic that remembers positions."),
+    key("position.replication", Integer, Value("3"),
+        "How many brokers keep it; lowered with a warning where the cluster is smaller."),
+    key("position.file", Path, Said("none; required when sink.kind is `stdout`"),
+        "A file that remembers the position, instead of the topic."),
+
+    key("admin.listen", Text, Value("off"),
+        "The address of health, metrics and status page; only `off` is built."),
+    later("admin.token_file", Path, "", "A file that holds the token which the admin address asks for."),
+
+    key("log.level", word(&["error", "warn", "info", "debug", "trace"], &[]), Value("info"),
+        "The least important thing that is logged."),
+    key("log.format", word(&["text", "json"], &[]), Value("text"),
+        "How a line of the log is written."),
+];

@@ -1,0 +1,396 @@
+//! The database's url: its parts, and what is wrong with it.
+//!
+//! Never: a piece of the url in an error. A password with an unescaped `/`, `?` or `@` lands in any of the parts.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::secret::Secret;
+
+/// What to set for a password that does not fit into a url.
+const ESCAPE: &str = "(a password with / ? # @ : or % in it is written percent-encoded, or given as source.password)";
+
+/// A database as its url names it.
+#[derive(Debug)]
+pub(super) enum Address {
+    Postgres(PostgresAddress),
+    /// As written: whoever knows the configuration's folder makes a path of it.
+    Sqlite(String),
+}
+
+#[derive(Debug)]
+pub(super) struct PostgresAddress {
+    pub host: Host,
+    pub port: u16,
+    pub user: String,
+    pub password: Option<Secret>,
+    pub database: String,
+}
+
+/// Where PostgreSQL listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// A name or an IP address, without brackets.
+    Tcp(String),
+    /// The folder that holds the server's Unix socket.
+    Socket(PathBuf),
+}
+
+impl Host {
+    fn new(text: String) -> Self {
+        if text.starts_with('/') {
+            Self::Socket(PathBuf::from(text))
+        } else {
+            Self::Tcp(text)
+        }
+    }
+
+    /// Whether plain text to this host stays on this machine.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Socket(_) => true,
+            Self::Tcp(name) => match IpAddr::from_str(name) {
+                Ok(address) => address.is_loopback(),
+                Err(_) => name.eq_ignore_ascii_case("localhost"),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(folder) => write!(f, "{}", folder.display()),
+            Self::Tcp(name) if name.contains(':') => write!(f, "[{name}]"),
+            Self::Tcp(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Reads a url; an error says what is wrong and what is wanted, without a piece of it.
+pub(super) fn parse(url: &str) -> Result<Address, String> {
+    let Some((scheme, rest)) = url.split_once(':') else {
+        return Err(unknown_scheme());
+    };
+    match scheme {
+        "postgres" | "postgresql" => {
+            let rest = rest.strip_prefix("//").ok_or(
+                "has no // after its scheme; postgres://user@host:5432/database is wanted",
+            )?;
+            Parts::split(rest)?.address().map(Address::Postgres)
+        }
+        "sqlite" => sqlite(rest).map(Address::Sqlite),
+        "mysql" | "mariadb" => Err(format!(
+            "{scheme}:// is known but not built yet; postgres:// and sqlite: are what is built so far"
+        )),
+        _ => Err(unknown_scheme()),
+    }
+}
+
+fn unknown_scheme() -> String {
+    "begins with no known scheme; postgres://user@host:5432/database or sqlite:path is wanted"
+        .to_owned()
+}
+
+fn sqlite(rest: &str) -> Result<String, String> {
+    let path = rest.strip_prefix("//").unwrap_or(rest);
+    if path.is_empty() || path == ":memory:" {
+        return Err("names no file; sqlite:path is wanted".to_owned());
+    }
+    Ok(path.to_owned())
+}
+
+/// The parts as they were found, each at most once.
+#[derive(Default)]
+struct Parts {
+    host: Option<String>,
+    port: Option<String>,
+    user: Option<String>,
+    password: Option<String>,
+    database: Option<String>,
+}
+
+impl Parts {
+    fn split(rest: &str) -> Result<Self, String> {
+        let (front, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, database) = front.split_once('/').unwrap_or((front, ""));
+        if database.contains(['/', '@']) {
+            return Err(format!("has a / or @ after the database's name {ESCAPE}"));
+        }
+        let mut parts = Self::default();
+        let host = match authority.rsplit_once('@') {
+            Some((user, host)) => {
+                let (user, password) = user.split_once(':').unwrap_or((user, ""));
+                put(&mut parts.user, "user", user)?;
+                put(&mut parts.password, "password", password)?;
+                host
+            }
+            None => authority,
+        };
+        let (host, port) = split_port(host)?;
+        put(&mut parts.host, "host", host)?;
+        put(&mut parts.port, "port", port)?;
+        put(&mut parts.database, "database", database)?;
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            parts.parameter(pair)?;
+        }
+        Ok(parts)
+    }
+
+    fn parameter(&mut self, pair: &str) -> Result<(), String> {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match name {
+            "host" => put(&mut self.host, "host", value),
+            "port" => put(&mut self.port, "port", value),
+            "user" => put(&mut self.user, "user", value),
+            "password" => put(&mut self.password, "password", value),
+            "dbname" => put(&mut self.database, "database", value),
+            "sslmode" | "sslrootcert" | "sslcert" | "sslkey" => Err(format!(
+                "has the parameter {name}, which is not taken from the url; set source.tls instead"
+            )),
+            _ => Err(format!(
+                "has a parameter that is none of host, port, user, password, dbname; remove it {ESCAPE}"
+            )),
+        }
+    }
+
+    fn address(self) -> Result<PostgresAddress, String> {
+        let wanted = "postgres://user@host:5432/database is wanted";
+        let host = self
+            .host
+            .ok_or_else(|| format!("names no host; {wanted}, or ?host=/folder/of/the/socket"))?;
+        if host.contains(',') {
+            return Err(
+                "names several hosts, which is known but not built yet; name one".to_owned(),
+            );
+        }
+        let port =
+            match self.port {
+                None => 5432,
+                Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+                    format!("has a port that is no number from 1 to 65535 {ESCAPE}")
+                })?,
+            };
+        Ok(PostgresAddress {
+            host: Host::new(host),
+            port,
+            user: self
+                .user
+                .ok_or_else(|| format!("names no user; {wanted}"))?,
+            password: self.password.map(Secret::new),
+            database: self
+                .database
+                .ok_or_else(|| format!("names no database; {wanted}"))?,
+        })
+    }
+}
+
+/// An IPv6 address stands in brackets because of its colons.
+fn split_port(text: &str) -> Result<(&str, &str), String> {
+    if let Some(rest) = text.strip_prefix('[') {
+        let (host, rest) = rest
+            .split_once(']')
+            .ok_or("has a [ without its ]; [::1]:5432 is how an IPv6 address is written")?;
+        return Ok((host, rest.strip_prefix(':').unwrap_or(rest)));
+    }
+    Ok(text.split_once(':').unwrap_or((text, "")))
+}
+
+fn put(part: &mut Option<String>, name: &str, text: &str) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    if part.is_some() {
+        return Err(format!("gives its {name} twice; once is wanted"));
+    }
+    *part = Some(decode(text).ok_or_else(|| {
+        format!("has a % that does not begin a percent-encoded UTF-8 character in its {name}; %25 is a % itself")
+    })?);
+    Ok(())
+}
+
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte == b'%' {
+            let (digits, tail) = rest.split_at_checked(2)?;
+            rest = tail;
+            bytes.push(hex(digits[0])? * 16 + hex(digits[1])?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16)?.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn postgres(url: &str) -> PostgresAddress {
+        match parse(url) {
+            Ok(Address::Postgres(address)) => address,
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_postgres_url_gives_its_parts() {
+        for (url, host, port, user, password, database) in [
+            (
+                "postgres://u@localhost/d",
+                "localhost",
+                5432,
+                "u",
+                None,
+                "d",
+            ),
+            ("postgresql://u:p@h:6432/d", "h", 6432, "u", Some("p"), "d"),
+            ("postgres://u:@h/d", "h", 5432, "u", None, "d"),
+            ("postgres://u@[::1]/d", "[::1]", 5432, "u", None, "d"),
+            ("postgres://u@[::1]:7/d", "[::1]", 7, "u", None, "d"),
+            (
+                "postgres://u@/d?host=/run/pg",
+                "/run/pg",
+                5432,
+                "u",
+                None,
+                "d",
+            ),
+            (
+                "postgres:///d?host=/run/pg&user=u&port=7",
+                "/run/pg",
+                7,
+                "u",
+                None,
+                "d",
+            ),
+            (
+                "postgres://u@%2Frun%2Fpg/d",
+                "/run/pg",
+                5432,
+                "u",
+                None,
+                "d",
+            ),
+            (
+                "postgres://h?user=u&password=p&dbname=d",
+                "h",
+                5432,
+                "u",
+                Some("p"),
+                "d",
+            ),
+            (
+                "postgres://a%40b:p%2F%3a%25@h/d%20e",
+                "h",
+                5432,
+                "a@b",
+                Some("p/:%"),
+                "d e",
+            ),
+            ("postgres://u:a@b:c@h/d", "h", 5432, "u", Some("a@b:c"), "d"),
+        ] {
+            let address = postgres(url);
+            assert_eq!(address.host.to_string(), host, "{url}");
+            assert_eq!(address.port, port, "{url}");
+            assert_eq!(address.user, user, "{url}");
+            let found = address.password.as_ref().map(Secret::expose);
+            assert_eq!(found, password, "{url}");
+            assert_eq!(address.database, database, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_sqlite_url_gives_its_path() {
+        for (url, wanted) in [
+            ("sqlite:outbox.db", "outbox.db"),
+            ("sqlite:/var/outbox.db", "/var/outbox.db"),
+            ("sqlite://outbox.db", "outbox.db"),
+            ("sqlite:///var/outbox.db", "/var/outbox.db"),
+        ] {
+            match parse(url) {
+                Ok(Address::Sqlite(path)) => assert_eq!(path, wanted, "{url}"),
+                other => panic!("{url}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_bad_url_is_told_what_it_lacks() {
+        for (url, wanted) in [
+            ("", "no known scheme"),
+            ("shop", "no known scheme"),
+            ("oracle://u@h/d", "no known scheme"),
+            ("mysql://u@h/d", "mysql:// is known but not built yet"),
+            ("mariadb://u@h/d", "mariadb:// is known but not built yet"),
+            ("postgres:u@h/d", "has no // after its scheme"),
+            ("postgres://h/d", "names no user"),
+            ("postgres://u@/d", "names no host"),
+            ("postgres://u@h", "names no database"),
+            ("postgres://u@h:x/d", "a port that is no number"),
+            ("postgres://u@h:0/d", "a port that is no number"),
+            ("postgres://u@h:65536/d", "a port that is no number"),
+            ("postgres://u@[::1/d", "a [ without its ]"),
+            ("postgres://u@a,b/d", "several hosts"),
+            ("postgres://u@h/d?host=/x", "gives its host twice"),
+            ("postgres://u:p@h/d?password=q", "gives its password twice"),
+            ("postgres://u@h/d?sslmode=require", "set source.tls instead"),
+            ("postgres://u@h/d?foo=1", "a parameter that is none of"),
+            ("postgres://u:%zz@h/d", "a % that does not begin"),
+            ("postgres://u:%4@h/d", "a % that does not begin"),
+            ("postgres://u:%ff@h/d", "a % that does not begin"),
+            ("postgres://u@h/a/b", "a / or @ after the database's name"),
+            ("sqlite:", "names no file"),
+            ("sqlite::memory:", "names no file"),
+        ] {
+            let error = parse(url).unwrap_err();
+            assert!(error.contains(wanted), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_piece_of_a_badly_escaped_password_is_in_the_error() {
+        for secret in [
+            "hun/ter2",
+            "hun?ter2",
+            "hun/t@er2",
+            "hun%ter2",
+            "hun?t=er2",
+            "hun?host=/ter2",
+            "12/ter2",
+        ] {
+            let error = parse(&format!("postgres://user:{secret}@db/shop")).unwrap_err();
+            assert!(!error.contains("hun") && !error.contains("ter2"), "{error}");
+        }
+        let error = parse("hunter2").unwrap_err() + &parse("hunter2:x").unwrap_err();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
+    fn only_loopback_and_sockets_are_local() {
+        for (host, local) in [
+            ("localhost", true),
+            ("LOCALHOST", true),
+            ("127.0.0.1", true),
+            ("127.1.2.3", true),
+            ("::1", true),
+            ("/run/postgresql", true),
+            ("db.example.com", false),
+            ("localhost.example.com", false),
+            ("10.0.0.1", false),
+            ("0.0.0.0", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(Host::new(host.to_owned()).is_local(), local, "{host}");
+        }
+    }
+}

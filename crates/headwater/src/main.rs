@@ -1,0 +1,15 @@
+//! The program: joins the parts and talks with the operator.
+
+mod cli;
+mod clock;
+mod config;
+mod demo;
+mod parts;
+mod pipeline;
+mod telemetry;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,105 @@
+//! Makes the parts of a pipeline out of its configuration.
+
+mod outlet;
+
+use std::sync::Arc;
+
+use headwater_core::event::Outbox;
+use headwater_core::route::Route;
+use headwater_encode::{Encoder, Json};
+use headwater_source::{postgres, sqlite};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::Exit;
+use crate::config::{self, Config, ConfigError};
+use crate::pipeline::{Ask, Bound, Preparer};
+
+pub use outlet::{AnyPositions, AnySink, Outlet, form};
+
+/// The database of a configuration, as its source knows it.
+pub enum Database {
+    Postgres(postgres::Settings),
+    Sqlite(sqlite::Settings),
+}
+
+pub fn database(config: &Config) -> Database {
+    let source = config.source();
+    match &source.database {
+        config::Database::Sqlite(path) => Database::Sqlite(sqlite::Settings {
+            name: config.name().to_owned(),
+            path: path.clone(),
+            table: source.table.name.clone(),
+        }),
+        config::Database::Postgres(postgres) => {
+            Database::Postgres(postgres_settings(config, postgres))
+        }
+    }
+}
+
+fn postgres_settings(config: &Config, postgres: &config::Postgres) -> postgres::Settings {
+    let table = &config.source().table;
+    let password = postgres.password.clone();
+    postgres::Settings {
+        name: config.name().to_owned(),
+        host: match &postgres.host {
+            config::Host::Tcp(name) => name.clone(),
+            config::Host::Socket(folder) => folder.display().to_string(),
+        },
+        port: postgres.port,
+        user: postgres.user.clone(),
+        // Read anew for each connection: the file or the command's answer may have changed since.
+        password: Arc::new(move || match password.read() {
+            Ok(secret) => Ok(secret.map(|secret| secret.expose().to_owned())),
+            Err(error) => Err(error.to_string()),
+        }),
+        database: postgres.database.clone(),
+        schema: table.schema.clone().unwrap_or_else(|| "public".into()),
+        table: table.name.clone(),
+        slot: postgres.slot.clone(),
+        publication: postgres.publication.clone(),
+        silence_timeout: postgres.silence_timeout,
+    }
+}
+
+pub fn outbox() -> Outbox {
+    Outbox::ekbatan()
+}
+
+pub fn preparer(config: &Config) -> Result<Preparer, ConfigError> {
+    let routes = config.routes().iter().map(route);
+    let routes = routes.collect::<Result<Vec<Route>, ConfigError>>()?;
+    Ok(Preparer::new(outbox(), Encoder::Json(Json::new()), routes))
+}
+
+/// A bad template is told with the line of the key that holds it.
+fn route(route: &config::Route) -> Result<Route, ConfigError> {
+    let (topic, key) = (route.topic.value(), route.key.value());
+    Route::parse(topic, "").map_err(|bad| route.topic.problem(bad))?;
+    Route::parse(topic, key).map_err(|bad| route.key.problem(bad))
+}
+
+pub fn bound(config: &Config) -> Bound {
+    let max = config.sink().max_in_flight;
+    Bound {
+        messages: usize::try_from(max.messages).unwrap_or(usize::MAX),
+        bytes: usize::try_from(max.bytes).unwrap_or(usize::MAX),
+    }
+}
+
+/// SIGTERM and SIGINT ask for a stop.
+pub fn stop_on_signals(ask: Arc<Ask>) -> Result<(), Exit> {
+    let deaf = |e| Exit::Unexpected(format!("signals cannot be heard: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(deaf)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(deaf)?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!(
+            "asked to stop: reading on to the transaction's end and waiting for the acks"
+        );
+        ask.stop();
+    });
+    Ok(())
+}

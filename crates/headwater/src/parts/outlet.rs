@@ -1,0 +1,217 @@
+//! Where a configuration's messages and positions go.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use headwater_core::ledger::Ticket;
+use headwater_core::message::Message;
+use headwater_core::positions::{Positions, Record};
+use headwater_core::sink::{Report, Sink, Unsent};
+use headwater_core::trouble::Trouble;
+use headwater_sink::kafka::{self, Made};
+use headwater_sink::{Error, FilePositions, Finding, Form, Kafka, KafkaPositions, Stdout};
+
+use crate::config::{self, Compression, Config, ConfigError, PositionStore, SinkKind};
+use crate::pipeline::Destination;
+
+/// How long `check` waits for the broker.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// A sink of either kind.
+#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
+pub enum AnySink {
+    Kafka(Kafka),
+    Stdout(Stdout),
+}
+
+impl Sink for AnySink {
+    type Error = Error;
+
+    fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+        match self {
+            AnySink::Kafka(kafka) => kafka.send(message, ticket),
+            AnySink::Stdout(stdout) => stdout.send(message, ticket),
+        }
+    }
+
+    async fn next_report(&mut self) -> Result<Report, Error> {
+        match self {
+            AnySink::Kafka(kafka) => kafka.next_report().await,
+            AnySink::Stdout(stdout) => stdout.next_report().await,
+        }
+    }
+}
+
+/// A memory of either kind.
+#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
+pub enum AnyPositions {
+    Topic(KafkaPositions),
+    File(FilePositions),
+}
+
+impl Positions for AnyPositions {
+    type Error = Error;
+
+    async fn read(&mut self) -> Result<Option<Record>, Error> {
+        match self {
+            AnyPositions::Topic(topic) => topic.read().await,
+            AnyPositions::File(file) => file.read().await,
+        }
+    }
+
+    fn write(&mut self, record: &Record) -> Result<(), Error> {
+        match self {
+            AnyPositions::Topic(topic) => topic.write(record),
+            AnyPositions::File(file) => file.write(record),
+        }
+    }
+
+    async fn written(&mut self) -> Result<(), Error> {
+        match self {
+            AnyPositions::Topic(topic) => topic.written().await,
+            AnyPositions::File(file) => file.written().await,
+        }
+    }
+}
+
+pub struct Outlet {
+    name: String,
+    sink: Kind,
+    positions: PositionStore,
+}
+
+enum Kind {
+    Kafka(kafka::Settings),
+    Stdout,
+}
+
+impl Outlet {
+    pub fn new(config: &Config) -> Result<Outlet, ConfigError> {
+        Ok(Outlet {
+            name: config.name().to_owned(),
+            sink: match &config.sink().kind {
+                SinkKind::Kafka(kafka) => Kind::Kafka(settings(config, kafka)?),
+                SinkKind::Stdout => Kind::Stdout,
+            },
+            positions: config.position().clone(),
+        })
+    }
+
+    /// Opens the sink and the memory, whether or not they are fit for a run.
+    pub fn connect(&self) -> Result<(AnySink, AnyPositions), Error> {
+        let sink = match &self.sink {
+            Kind::Kafka(settings) => AnySink::Kafka(Kafka::open(settings.clone())?),
+            Kind::Stdout => AnySink::Stdout(Stdout::open(form())?),
+        };
+        let positions = match (&self.positions, &sink) {
+            (PositionStore::Topic { name, replication }, AnySink::Kafka(kafka)) => {
+                AnyPositions::Topic(kafka.positions(name, *replication, &self.name))
+            }
+            (PositionStore::File(file), _) => self.file(file)?,
+            (PositionStore::Topic { .. }, AnySink::Stdout(_)) => {
+                unreachable!("a configuration without brokers names a file")
+            }
+        };
+        Ok((sink, positions))
+    }
+
+    fn file(&self, file: &PathBuf) -> Result<AnyPositions, Error> {
+        Ok(AnyPositions::File(FilePositions::open(file, &self.name)?))
+    }
+
+    /// Makes the place for positions, and says so if it had to.
+    pub async fn init(&self, positions: &AnyPositions) -> Result<Option<String>, Error> {
+        match (positions, &self.positions) {
+            (AnyPositions::Topic(topic), PositionStore::Topic { name, .. }) => {
+                Ok(match topic.init().await? {
+                    Made::Created => Some(format!("positions topic {name}: created")),
+                    Made::AlreadyThere => None,
+                })
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What `init` would make, in words.
+    pub fn plan(&self) -> String {
+        match &self.positions {
+            PositionStore::Topic { name, replication } => format!(
+                "positions topic {name}, unless it is there: one partition, {replication} replicas, compacted; \
+                 and in it the first record of pipeline {}",
+                self.name
+            ),
+            PositionStore::File(file) => format!("the first record, in {}", file.display()),
+        }
+    }
+
+    pub async fn check(&self) -> Vec<Finding> {
+        match (&self.sink, &self.positions) {
+            (Kind::Kafka(settings), PositionStore::Topic { name, .. }) => {
+                kafka::check(settings.clone(), Some(name), LOOK).await
+            }
+            (Kind::Kafka(settings), PositionStore::File(_)) => {
+                kafka::check(settings.clone(), None, LOOK).await
+            }
+            (Kind::Stdout, _) => Vec::new(),
+        }
+    }
+}
+
+impl Destination for Outlet {
+    type Sink = AnySink;
+    type Positions = AnyPositions;
+
+    async fn open(&mut self) -> Result<(AnySink, AnyPositions), Box<dyn Trouble>> {
+        let (sink, positions) = self.connect().map_err(boxed)?;
+        if let AnyPositions::Topic(topic) = &positions {
+            topic.verify().await.map_err(boxed)?;
+        }
+        Ok((sink, positions))
+    }
+}
+
+fn boxed(error: Error) -> Box<dyn Trouble> {
+    Box::new(error)
+}
+
+/// A property that would break a promise is refused with its line.
+fn settings(config: &Config, kafka: &config::Kafka) -> Result<kafka::Settings, ConfigError> {
+    let bound = super::bound(config);
+    let mut properties = Vec::new();
+    for property in &kafka.properties {
+        let config::Property { name, value } = property.value();
+        if let Some(reason) = kafka::forbidden(name) {
+            return Err(property.problem(format!("may not be set: {reason}")));
+        }
+        properties.push((name.clone(), value.expose().to_owned()));
+    }
+    Ok(kafka::Settings {
+        brokers: kafka.brokers.clone(),
+        client_id: format!("headwater-{}", config.name()),
+        compression: match kafka.compression {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Snappy => "snappy",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+        .into(),
+        linger: kafka.linger,
+        max_messages: bound.messages,
+        max_bytes: bound.bytes,
+        create_topics: kafka.create_topics,
+        properties,
+    })
+}
+
+/// For people on a terminal, for programs elsewhere.
+pub fn form() -> Form {
+    if std::io::stdout().is_terminal() {
+        Form::Readable {
+            colour: config::colour(true),
+        }
+    } else {
+        Form::Lines
+    }
+}

@@ -1,0 +1,78 @@
+//! Why a run ended, and what that asks for.
+
+use std::fmt;
+
+use headwater_core::event::MissingColumns;
+use headwater_core::failure::Failure;
+use headwater_core::trouble::{Severity, Trouble};
+
+/// Why a run ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// It was asked to, and all that was read is confirmed.
+    Asked,
+    /// It was asked to, and could not wait for the last acks.
+    Overdue {
+        unsettled: usize,
+    },
+    /// The broker does not answer.
+    Unanswered,
+    Source(Box<dyn Trouble>),
+    Sink(Box<dyn Trouble>),
+}
+
+/// A row that cannot be published stopped the run.
+#[derive(Debug)]
+pub struct Failed {
+    pub id: String,
+    /// The last position before its transaction.
+    pub after: String,
+    pub failure: Failure,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the row with id {} (in the transaction after {}) cannot be published: {}. Nothing was passed over: the next \
+             start stands before the same row. Mend what it complains of, then start again",
+            self.id, self.after, self.failure
+        )
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl Trouble for Failed {
+    fn severity(&self) -> Severity {
+        Severity::Fatal
+    }
+}
+
+/// The table cannot be read as an outbox.
+#[derive(Debug)]
+pub struct NotAnOutbox(pub MissingColumns);
+
+impl fmt::Display for NotAnOutbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for NotAnOutbox {}
+
+impl Trouble for NotAnOutbox {
+    fn severity(&self) -> Severity {
+        Severity::Fatal
+    }
+}
+
+/// The log, or a row of it, ended the run.
+pub fn lost(trouble: impl Trouble) -> Ended {
+    Ended::Source(Box::new(trouble))
+}
+
+/// The sink, or the memory of positions beside it, ended the run.
+pub fn broken(trouble: impl Trouble) -> Ended {
+    Ended::Sink(Box::new(trouble))
+}

@@ -1,0 +1,114 @@
+//! What becomes of one row: classify, encode, address. Pure.
+
+use std::sync::Arc;
+
+use headwater_core::disposition::{Disposition, Skip, classify};
+use headwater_core::event::{Event, MissingColumns, Outbox, Role, Roles};
+use headwater_core::failure::Failure;
+use headwater_core::message::Message;
+use headwater_core::route::Route;
+use headwater_core::row::{Row, Table, Value};
+use headwater_encode::Encoder;
+
+/// What was decided about a row.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    /// Its messages have been handed over; the event's date.
+    Publish {
+        event_date: i64,
+    },
+    Skip(Skip),
+    Fail {
+        /// The row's id, as far as it has one.
+        id: String,
+        failure: Failure,
+    },
+}
+
+#[derive(Debug)]
+pub struct Preparer {
+    outbox: Outbox,
+    encoder: Encoder,
+    routes: Vec<Route>,
+    /// The roles in the table's present definition, resolved once for each.
+    bound: Option<(Arc<Table>, Roles)>,
+}
+
+impl Preparer {
+    pub fn new(outbox: Outbox, encoder: Encoder, routes: Vec<Route>) -> Preparer {
+        Preparer {
+            outbox,
+            encoder,
+            routes,
+            bound: None,
+        }
+    }
+
+    /// Decides about a row; the messages of an event go to `into`, all of them or none.
+    pub fn prepare(
+        &mut self,
+        row: &Row,
+        into: &mut impl Extend<Message>,
+    ) -> Result<Outcome, MissingColumns> {
+        self.bind(&row.table)?;
+        let Some((_, roles)) = &self.bound else {
+            unreachable!("bound a line ago")
+        };
+        Ok(match classify(row, roles) {
+            Disposition::Skip(skip) => Outcome::Skip(skip),
+            Disposition::Fail(failure) => Outcome::Fail {
+                id: id(row, roles),
+                failure,
+            },
+            Disposition::Keep(event) => match messages(&mut self.encoder, &mut self.routes, &event)
+            {
+                Ok(messages) => {
+                    into.extend(messages);
+                    Outcome::Publish {
+                        event_date: event.event_date,
+                    }
+                }
+                Err(failure) => Outcome::Fail {
+                    id: event.id.to_string(),
+                    failure,
+                },
+            },
+        })
+    }
+
+    fn bind(&mut self, table: &Arc<Table>) -> Result<(), MissingColumns> {
+        if !matches!(&self.bound, Some((bound, _)) if Arc::ptr_eq(bound, table)) {
+            let roles = self.outbox.bind(table)?;
+            self.bound = Some((Arc::clone(table), roles));
+        }
+        Ok(())
+    }
+}
+
+/// One message a route; the value is encoded once and shared.
+fn messages(
+    encoder: &mut Encoder,
+    routes: &mut [Route],
+    event: &Event<'_>,
+) -> Result<Vec<Message>, Failure> {
+    let value = encoder.encode(event)?;
+    routes
+        .iter_mut()
+        .map(|route| {
+            Ok(Message {
+                address: route.address(event)?,
+                content: encoder.content(),
+                value: value.clone(),
+            })
+        })
+        .collect()
+}
+
+/// The id of a row that may lack anything.
+fn id(row: &Row, roles: &Roles) -> String {
+    match roles.cell(row, Role::Id) {
+        Value::Text(text) => text.to_string(),
+        Value::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).to_string(),
+        other => format!("({})", other.kind()),
+    }
+}

@@ -1,0 +1,327 @@
+//! The loop: the only place where source, sink, ledger and positions meet.
+//!
+//! Rule: only what the ledger returns is remembered, and only what is remembered is confirmed.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use headwater_core::disposition::Skip;
+use headwater_core::failure::Failure;
+use headwater_core::instant;
+use headwater_core::ledger::{Ledger, Ticket};
+use headwater_core::message::Message;
+use headwater_core::positions::{FORMAT, Positions, Record};
+use headwater_core::row::Row;
+use headwater_core::sink::{Report, Sink, Unsent};
+use headwater_core::source::{Item, Source};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+
+use super::ended::{Ended, Failed, NotAnOutbox, broken, lost};
+use super::memory::{Due, Memory};
+use super::prepare::{Outcome, Preparer};
+use super::stop::Stop;
+use crate::clock;
+
+/// Without an answer from the broker for this long the log is given up, so that its server can be stopped meanwhile.
+const UNANSWERED: Duration = Duration::from_secs(10);
+/// How often the clock is looked at.
+const TICK: Duration = Duration::from_millis(50);
+/// One message that is stuck may have this many times the bound delivered behind it before reading stops.
+const SPAN: usize = 16;
+
+/// What may be in flight. A single larger message still goes, alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    pub messages: usize,
+    pub bytes: usize,
+}
+
+/// What has passed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tally {
+    pub rows: u64,
+    pub events: u64,
+    pub delivered: u64,
+    pub skipped: [u64; Skip::ALL.len()],
+}
+
+/// One run: from opening a log until it has to be opened again.
+pub struct Run<'a, P, K, R> {
+    pub record: Record,
+    pub bound: Bound,
+    pub preparer: &'a mut Preparer,
+    pub sink: &'a mut K,
+    pub positions: &'a mut R,
+    pub tally: &'a mut Tally,
+    ledger: Ledger<Due<P>>,
+    memory: Memory<P>,
+    /// Messages of rows that were read, in order, for which there was no room yet.
+    waiting: VecDeque<Message>,
+    /// The message that the sink gave back; it goes before all others.
+    held: Option<(Message, Ticket)>,
+    /// Rows were read after the last mark.
+    inside: bool,
+    last_mark: String,
+    event_time: Option<i64>,
+    /// Since when an answer of the broker has been awaited.
+    unanswered: Option<Instant>,
+    clock: Interval,
+}
+
+impl<'a, P, K, R> Run<'a, P, K, R>
+where
+    P: Clone + fmt::Display + serde::Serialize,
+    K: Sink,
+    R: Positions,
+{
+    pub fn new(
+        record: Record,
+        bound: Bound,
+        preparer: &'a mut Preparer,
+        (sink, positions): (&'a mut K, &'a mut R),
+        tally: &'a mut Tally,
+    ) -> Self {
+        let mut clock = interval(TICK);
+        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Run {
+            ledger: Ledger::new(record.run),
+            memory: Memory::new(),
+            waiting: VecDeque::new(),
+            held: None,
+            inside: false,
+            last_mark: "its start".into(),
+            event_time: None,
+            unanswered: None,
+            clock,
+            record,
+            bound,
+            preparer,
+            sink,
+            positions,
+            tally,
+        }
+    }
+
+    /// Carries rows until something ends it.
+    pub async fn carry<S: Source<Position = P>>(
+        &mut self,
+        source: &mut S,
+        stop: &mut Stop,
+    ) -> Ended {
+        let mut stopping = stop.is_asked();
+        loop {
+            if stopping && !self.inside && self.is_settled() {
+                return Ended::Asked;
+            }
+            let reading = self.has_room() && (self.inside || !stopping);
+            let step = tokio::select! {
+                report = self.sink.next_report() => self.reported(report),
+                written = self.positions.written(), if self.memory.is_writing() => {
+                    match self.written(written) {
+                        Ok(Some(position)) => source.confirm(position).await.map_err(lost),
+                        Ok(None) => Ok(()),
+                        Err(ended) => Err(ended),
+                    }
+                }
+                item = source.next(), if reading => match item {
+                    Ok(item) => self.read(item),
+                    Err(trouble) => Err(lost(trouble)),
+                },
+                now = self.clock.tick() => self.ticked(now),
+                () = stop.turn(stopping) => {
+                    self.memory.hurry();
+                    if std::mem::replace(&mut stopping, true) { Err(self.overdue()) } else { Ok(()) }
+                }
+            };
+            if let Err(ended) = step {
+                return ended;
+            }
+        }
+    }
+
+    /// Waits, without a source, until everything that was read is settled and remembered.
+    pub async fn drain(&mut self, stop: &mut Stop) -> Ended {
+        loop {
+            if self.is_settled() {
+                return Ended::Asked;
+            }
+            self.memory.hurry();
+            let step = tokio::select! {
+                report = self.sink.next_report() => self.reported(report),
+                written = self.positions.written(), if self.memory.is_writing() => {
+                    self.written(written).map(drop)
+                }
+                now = self.clock.tick() => self.remember(now),
+                () = stop.overdue() => Err(self.overdue()),
+            };
+            if let Err(ended) = step {
+                return ended;
+            }
+        }
+    }
+
+    fn read(&mut self, item: Item<P>) -> Result<(), Ended> {
+        match item {
+            Item::Row(row) => {
+                self.inside = true;
+                self.prepare(&row)?;
+                self.push()
+            }
+            Item::Mark(position) => {
+                self.inside = false;
+                self.last_mark = position.to_string();
+                let mark = Due {
+                    position,
+                    events: self.tally.events,
+                    event_time: self.event_time,
+                };
+                self.settled(mark, Ledger::mark);
+                Ok(())
+            }
+            Item::Hurry => {
+                self.memory.hurry();
+                Ok(())
+            }
+        }
+    }
+
+    fn prepare(&mut self, row: &Row) -> Result<(), Ended> {
+        self.tally.rows += 1;
+        match self.preparer.prepare(row, &mut self.waiting) {
+            Ok(Outcome::Publish { event_date }) => {
+                self.tally.events += 1;
+                self.event_time = Some(event_date);
+                Ok(())
+            }
+            Ok(Outcome::Skip(skip)) => {
+                self.tally.skipped[skip as usize] += 1;
+                Ok(())
+            }
+            Ok(Outcome::Fail { id, failure }) => Err(lost(self.failed(id, failure))),
+            Err(missing) => Err(lost(NotAnOutbox(missing))),
+        }
+    }
+
+    /// Hands the sink what waits, as far as it and the bound have room.
+    fn push(&mut self) -> Result<(), Ended> {
+        while let Some((message, ticket)) = self.held.take().or_else(|| self.admit()) {
+            self.unanswered.get_or_insert_with(Instant::now);
+            match self.sink.send(message, ticket) {
+                Ok(()) => {}
+                Err(Unsent::Later(message, ticket)) => {
+                    self.held = Some((message, ticket));
+                    break;
+                }
+                Err(Unsent::Broken(trouble)) => return Err(broken(trouble)),
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self) -> Option<(Message, Ticket)> {
+        let size = self.waiting.front()?.size();
+        let fits = self.ledger.outstanding_bytes() + size <= self.bound.bytes;
+        if !fits && self.ledger.outstanding() > 0 {
+            return None;
+        }
+        let message = self.waiting.pop_front()?;
+        Some((message, self.ledger.admit(size)))
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.is_none()
+            && self.waiting.is_empty()
+            && self.ledger.outstanding() < self.bound.messages
+            && self.ledger.span() < self.bound.messages * SPAN
+    }
+
+    fn is_settled(&self) -> bool {
+        self.waiting.is_empty() && self.ledger.outstanding() == 0 && self.memory.is_clear()
+    }
+
+    fn reported(&mut self, report: Result<Report, K::Error>) -> Result<(), Ended> {
+        match report.map_err(broken)? {
+            Report::Delivered(ticket) => {
+                self.tally.delivered += 1;
+                self.settled(ticket, Ledger::settle);
+            }
+            Report::Room => {}
+            Report::Refused(_, message, kind, reason) => {
+                let topic = &message.address.topic;
+                let detail = format!("topic {topic}, {} bytes: {reason}", message.value.len());
+                return Err(broken(
+                    self.failed(id(&message), Failure::new(kind, detail)),
+                ));
+            }
+        }
+        self.answered();
+        self.push()
+    }
+
+    /// Asks the ledger, and lets memory know what has become due.
+    fn settled<T>(&mut self, what: T, ask: impl FnOnce(&mut Ledger<Due<P>>, T) -> Option<Due<P>>) {
+        if let Some(due) = ask(&mut self.ledger, what) {
+            self.memory.due(due);
+        }
+    }
+
+    fn written(&mut self, written: Result<(), R::Error>) -> Result<Option<P>, Ended> {
+        written.map_err(broken)?;
+        let position = self.memory.written();
+        self.answered();
+        Ok(position)
+    }
+
+    fn ticked(&mut self, now: Instant) -> Result<(), Ended> {
+        match self.unanswered {
+            Some(since) if now > since + UNANSWERED => Err(Ended::Unanswered),
+            _ => self.remember(now),
+        }
+    }
+
+    /// Begins to write the position that is due, if it is time for one.
+    fn remember(&mut self, now: Instant) -> Result<(), Ended> {
+        let Some(due) = self.memory.begin(now) else {
+            return Ok(());
+        };
+        let event_time = due.event_time.map(|at| instant::Instant(at).to_string());
+        self.record.position = serde_json::to_value(&due.position).unwrap_or_default();
+        self.record.event_time = event_time.or(self.record.event_time.take());
+        self.record.format = FORMAT;
+        self.record.written_at = clock::now().to_string();
+        self.unanswered.get_or_insert(now);
+        self.positions.write(&self.record).map_err(broken)
+    }
+
+    fn answered(&mut self) {
+        let awaited = self.ledger.outstanding() > 0 || self.memory.is_writing();
+        self.unanswered = awaited.then(Instant::now);
+    }
+
+    fn failed(&self, id: String, failure: Failure) -> Failed {
+        Failed {
+            id,
+            after: self.last_mark.clone(),
+            failure,
+        }
+    }
+
+    fn overdue(&self) -> Ended {
+        Ended::Overdue {
+            unsettled: self.ledger.outstanding() + self.waiting.len(),
+        }
+    }
+}
+
+/// The id inside a message that the broker refused, for the sentence about it.
+fn id(message: &Message) -> String {
+    #[derive(serde::Deserialize)]
+    struct Id {
+        id: String,
+    }
+    match serde_json::from_slice(&message.value) {
+        Ok(Id { id }) => id,
+        Err(_) => format!("of key {:?}", message.address.key),
+    }
+}

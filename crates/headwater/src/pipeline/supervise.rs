@@ -1,0 +1,193 @@
+//! Starts a run, and starts the next one after transient trouble, with growing pauses.
+
+use std::fmt;
+use std::time::Duration;
+
+use headwater_core::positions::{FORMAT, Positions, Record};
+use headwater_core::sink::Sink;
+use headwater_core::source::{Origin, Source};
+use headwater_core::trouble::{Severity, Trouble};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::ended::{Ended, broken, lost};
+use super::prepare::Preparer;
+use super::run::{Bound, Run, Tally};
+use super::stop::Stop;
+use crate::clock;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// A run that lasted this long was a good one: the pauses begin anew after it.
+const GOOD_RUN: Duration = Duration::from_secs(10);
+
+/// Where messages and positions go; opened again when the sink broke.
+pub trait Destination {
+    type Sink: Sink;
+    type Positions: Positions;
+
+    fn open(
+        &mut self,
+    ) -> impl Future<Output = Result<(Self::Sink, Self::Positions), Box<dyn Trouble>>>;
+}
+
+/// What a pipeline is made of.
+pub struct Pipeline<O, D> {
+    pub name: String,
+    pub origin: O,
+    pub destination: D,
+    pub preparer: Preparer,
+    pub bound: Bound,
+    pub tally: Tally,
+}
+
+/// There is no position to begin at.
+#[derive(Debug)]
+struct NoRecord(String);
+
+impl fmt::Display for NoRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "pipeline {} has no position record, so where to begin is not known, and Headwater never starts over by itself. \
+             If it never ran: headwater init. If the positions were lost: headwater adopt takes the log's own position",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NoRecord {}
+
+impl Trouble for NoRecord {
+    fn severity(&self) -> Severity {
+        Severity::Fatal
+    }
+}
+
+/// Carries events until asked to stop, or until a person is needed.
+pub async fn supervise<O: Origin, D: Destination>(
+    pipeline: &mut Pipeline<O, D>,
+    stop: &mut Stop,
+) -> Result<(), Box<dyn Trouble>> {
+    let mut destination = None;
+    let mut pause = FIRST_PAUSE;
+    let mut last_trouble = String::new();
+    loop {
+        let began = Instant::now();
+        let ended = attempt(pipeline, &mut destination, stop).await;
+        if began.elapsed() >= GOOD_RUN {
+            pause = FIRST_PAUSE;
+        }
+        let trouble = match ended {
+            Ended::Asked => return Ok(()),
+            Ended::Overdue { unsettled } => {
+                warn!(
+                    unsettled,
+                    "the broker did not answer in time: these messages will come again"
+                );
+                return Ok(());
+            }
+            Ended::Unanswered => continue,
+            Ended::Source(trouble) => trouble,
+            Ended::Sink(trouble) => {
+                destination = None;
+                trouble
+            }
+        };
+        if trouble.is_fatal() {
+            return Err(trouble);
+        }
+        tell(&trouble.to_string(), &mut last_trouble);
+        if stop.or(tokio::time::sleep(pause)).await.is_none() {
+            return Ok(());
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// The same trouble again and again is told once.
+fn tell(trouble: &str, last: &mut String) {
+    if trouble == last {
+        debug!(trouble, "still the same trouble: trying again");
+    } else {
+        warn!(trouble, "the run ended: trying again");
+        trouble.clone_into(last);
+    }
+}
+
+/// One run, from the lock to the last ack.
+async fn attempt<O: Origin, D: Destination>(
+    pipeline: &mut Pipeline<O, D>,
+    destination: &mut Option<(D::Sink, D::Positions)>,
+    stop: &mut Stop,
+) -> Ended {
+    let opened = match stop.or(open(pipeline, destination)).await {
+        None => return Ended::Asked,
+        Some(Err(ended)) => return ended,
+        Some(Ok(opened)) => opened,
+    };
+    let (mut source, record) = opened;
+    let Some((sink, positions)) = destination.as_mut() else {
+        unreachable!("opened a line ago")
+    };
+    info!(
+        name = %pipeline.name,
+        run = record.run,
+        position = %record.position,
+        "carrying events"
+    );
+    let mut run = Run::new(
+        record,
+        pipeline.bound,
+        &mut pipeline.preparer,
+        (sink, positions),
+        &mut pipeline.tally,
+    );
+    let ended = run.carry(&mut source, stop).await;
+    match &ended {
+        Ended::Asked => source.close().await,
+        Ended::Overdue { .. } | Ended::Sink(_) => drop(source),
+        Ended::Unanswered | Ended::Source(_) => {
+            if matches!(ended, Ended::Unanswered) {
+                warn!("the broker does not answer: the log is given up until it does");
+            }
+            // Its connection first: a server that is to be stopped would wait for it.
+            drop(source);
+            match run.drain(stop).await {
+                Ended::Asked => {}
+                other => return other,
+            }
+        }
+    }
+    ended
+}
+
+type Opened<S> = (S, Record);
+
+/// The lock, the record, the next run number, and the log, in this order: whoever holds the lock is alone, and whoever
+/// was before us has written its last record or can be told by its number.
+async fn open<O: Origin, D: Destination>(
+    pipeline: &mut Pipeline<O, D>,
+    destination: &mut Option<(D::Sink, D::Positions)>,
+) -> Result<Opened<O::Source>, Ended> {
+    if destination.is_none() {
+        *destination = Some(pipeline.destination.open().await.map_err(Ended::Sink)?);
+    }
+    let Some((_, positions)) = destination.as_mut() else {
+        unreachable!("opened a line ago")
+    };
+    pipeline.origin.lock().await.map_err(lost)?;
+    let read = positions.read().await.map_err(broken)?;
+    let Some(mut record) = read else {
+        return Err(lost(NoRecord(pipeline.name.clone())));
+    };
+    let source = pipeline.origin.open(&record).await.map_err(lost)?;
+    record.format = FORMAT;
+    record.run += 1;
+    record.source = source.identity();
+    record.written_at = clock::now().to_string();
+    record.headwater = env!("CARGO_PKG_VERSION").into();
+    positions.write(&record).map_err(broken)?;
+    positions.written().await.map_err(broken)?;
+    Ok((source, record))
+}

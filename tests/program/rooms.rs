@@ -1,0 +1,92 @@
+//! A word has one room: what may be named where (docs/ARCHITECTURE.md, "How a line knows its room").
+
+use std::path::{Path, PathBuf};
+
+/// A word, and the places (beginnings of paths below `crates/`) that may say it outside tests.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("rdkafka::", &["sink/src/kafka"]),
+    ("pgwire_replication", &["source/src/postgres/stream.rs"]),
+    (
+        "rusqlite",
+        &[
+            "source/src/sqlite",
+            "headwater/src/demo/",
+            "headwater/src/cli/demo.rs",
+        ],
+    ),
+    ("std::env", &["headwater/src/config"]),
+    ("SystemTime::now", &["headwater/src/clock.rs"]),
+    ("println!", &["headwater/src/cli"]),
+    (".confirm(", &["headwater/src/pipeline/run.rs"]),
+    ("tokio", &["source/", "sink/", "headwater/"]),
+    ("tracing::", &["source/", "sink/", "headwater/"]),
+    ("CREATE PUBLICATION", &["source/src/postgres/setup"]),
+];
+
+#[test]
+fn every_word_stays_in_its_rooms() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut strays = Vec::new();
+    for file in rust_files(&crates) {
+        let place = file.strip_prefix(&crates).expect("below crates/");
+        let place = place.to_str().expect("a plain name").to_owned();
+        if place.starts_with("testkit") || !place.contains("/src/") || place.contains("test") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).expect("a readable file");
+        for (word, rooms) in ROOMS {
+            let at_home = rooms.iter().any(|room| place.starts_with(room));
+            if !at_home && said_outside_tests_and_comments(&text, word) {
+                strays.push(format!("{place} says {word}"));
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+fn said_outside_tests_and_comments(text: &str, word: &str) -> bool {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        .any(|line| line.contains(word))
+}
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+#[test]
+fn the_siblings_do_not_know_each_other() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (package, may_use) in [
+        ("core", &[][..]),
+        ("encode", &["core"]),
+        ("source", &["core"]),
+        ("sink", &["core"]),
+        ("headwater", &["core", "encode", "source", "sink"]),
+    ] {
+        let manifest =
+            std::fs::read_to_string(crates.join(package).join("Cargo.toml")).expect("a manifest");
+        let dependencies = manifest
+            .split("[dependencies]")
+            .nth(1)
+            .and_then(|rest| rest.split("[dev-dependencies]").next())
+            .unwrap_or_default();
+        for sibling in ["core", "encode", "source", "sink", "testkit"] {
+            let named = dependencies.contains(&format!("headwater-{sibling}"));
+            assert!(
+                !named || may_use.contains(&sibling),
+                "{package} depends on {sibling}"
+            );
+        }
+    }
+}

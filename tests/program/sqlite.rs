@@ -1,0 +1,241 @@
+//! A pipeline from a SQLite file to standard output, killed and started again.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{code, headwater, run, stderr, stdout};
+
+const CONFIG: &str = r#"name = "shop"
+[source]
+url = "sqlite:shop.db"
+snapshot = "never"
+[encode]
+format = "json"
+[sink]
+kind = "stdout"
+[position]
+file = "position.json"
+"#;
+
+fn outbox(folder: &Path) -> rusqlite::Connection {
+    fs::write(folder.join("headwater.toml"), CONFIG).unwrap();
+    let database = rusqlite::Connection::open(folder.join("shop.db")).unwrap();
+    database
+        .execute_batch(include_str!("../../schemas/outbox/sqlite.sql"))
+        .unwrap();
+    database
+}
+
+fn insert(database: &rusqlite::Connection, id: &str, payload: Option<&str>) {
+    let at = "2026-06-11 10:22:47.000123";
+    database
+        .execute(
+            "INSERT INTO events (id, namespace, action_id, action_name, action_params, started_date, completion_date, \
+             model_id, model_type, event_type, payload, event_date, delivered) \
+             VALUES (?1, 'shop', 'a', 'Open', '{}', ?2, ?2, 'm', 'M', 'Opened', ?3, ?2, 0)",
+            rusqlite::params![id, at, payload],
+        )
+        .unwrap();
+}
+
+fn start(folder: &Path, number: usize) -> Child {
+    let out = fs::File::create(folder.join(format!("out{number}"))).unwrap();
+    headwater(folder, &["run"])
+        .stdout(out)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn published(folder: &Path, number: usize) -> Vec<String> {
+    let text = fs::read_to_string(folder.join(format!("out{number}"))).unwrap();
+    let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
+    complete
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .map(|message| message["value"]["id"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn wait(what: &str, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !done() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn nothing_is_lost_over_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let mut arrived = HashSet::new();
+    for round in 0..5 {
+        let mut child = start(folder.path(), round);
+        for row in 0..200 {
+            insert(&database, &format!("{round}-{row}"), Some("{}"));
+        }
+        wait("something is published", || {
+            !published(folder.path(), round).is_empty()
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        arrived.extend(published(folder.path(), round));
+    }
+    let mut child = start(folder.path(), 9);
+    wait("all are published", || {
+        arrived.extend(published(folder.path(), 9));
+        arrived.len() == 1000
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_row_that_cannot_be_published_stops_it_and_is_never_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    insert(&database, "good", Some("{}"));
+    insert(&database, "bad", None);
+    insert(&database, "after", Some("{}"));
+    for _ in 0..2 {
+        let output = run(folder.path(), &["run"]);
+        assert_eq!(code(&output), Some(3), "{}", stderr(&output));
+        assert!(stderr(&output).contains("id bad"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("column payload is null"),
+            "{}",
+            stderr(&output)
+        );
+        assert!(!stdout(&output).contains("after"), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn without_init_it_refuses_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    outbox(folder.path());
+    let output = run(folder.path(), &["run"]);
+    assert_eq!(code(&output), Some(3));
+    assert!(
+        stderr(&output).contains("headwater init"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn rows_that_are_already_there_need_the_users_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    insert(&database, "old", Some("{}"));
+    let asked = CONFIG.replace("snapshot = \"never\"\n", "");
+    fs::write(folder.path().join("headwater.toml"), asked).unwrap();
+    let output = run(folder.path(), &["init"]);
+    assert_eq!(code(&output), Some(2));
+    assert!(
+        stderr(&output).contains("holds 1 event"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        !folder.path().join("position.json").exists(),
+        "nothing was changed"
+    );
+}
+
+#[test]
+fn a_second_init_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let before = fs::read(folder.path().join("position.json")).unwrap();
+    insert(&database, "later", Some("{}"));
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    assert_eq!(
+        fs::read(folder.path().join("position.json")).unwrap(),
+        before
+    );
+}
+
+#[test]
+fn a_restored_copy_of_the_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    fs::copy(
+        folder.path().join("shop.db"),
+        folder.path().join("backup.db"),
+    )
+    .unwrap();
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let mut child = start(folder.path(), 0);
+    insert(&database, "one", Some("{}"));
+    wait("it is remembered", || {
+        fs::read_to_string(folder.path().join("position.json"))
+            .unwrap()
+            .contains("\"one\"")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(database);
+    fs::rename(
+        folder.path().join("backup.db"),
+        folder.path().join("shop.db"),
+    )
+    .unwrap();
+    let output = run(folder.path(), &["run"]);
+    assert_eq!(code(&output), Some(3), "{}", stderr(&output));
+}
+
+#[test]
+fn peek_prints_the_latest_rows_as_they_would_be_published() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    for row in 0..5 {
+        insert(&database, &format!("row-{row}"), Some("{}"));
+    }
+    let output = run(folder.path(), &["peek", "--limit", "2"]);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    let lines: Vec<Value> = stdout(&output)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["value"]["id"], "row-3");
+    assert_eq!(lines[1]["value"]["id"], "row-4");
+}
+
+#[test]
+fn check_finds_nothing_wrong_and_then_what_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    let output = run(folder.path(), &["check"]);
+    assert_eq!(
+        code(&output),
+        Some(0),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
+    database
+        .execute_batch("ALTER TABLE events DROP COLUMN model_type")
+        .unwrap();
+    let output = run(folder.path(), &["check", "--format", "json"]);
+    assert_eq!(code(&output), Some(3));
+    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let problem = findings
+        .iter()
+        .find(|f| f["level"] == "problem")
+        .expect("a problem");
+    assert!(
+        problem["what"].as_str().unwrap().contains("model_type"),
+        "{problem}"
+    );
+}

@@ -1,0 +1,196 @@
+//! Several instances of one pipeline: one works, the others stand by, and no two ever work at the same time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use headwater_testkit::{Load, Writing};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::writers::scene::{LIMIT, Running, Scene};
+
+const CARRYING: &str = "carrying events";
+const STANDING_BY: &str = "standing by";
+/// How soon another instance works after the end of the one that did.
+const TAKE_OVER: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn another_instance_takes_over_when_the_first_is_killed_or_stopped() {
+    // GIVEN three instances under load, one at work and two that say once that they stand by
+    let scene = Scene::ready(17, "three").await;
+    let witness = Witness::start(&scene).await;
+    let writing = load(&scene, 51);
+    let mut first = scene.start().await;
+    let mut others = vec![scene.spawn(&["run"]), scene.spawn(&["run"])];
+    stand_by(&mut others).await;
+    more(&writing).await;
+
+    // WHEN the one at work is killed
+    first.kill9();
+
+    // THEN one of the others takes over soon, and the other still stands by
+    let mut second = others.remove(at_work(&mut others, TAKE_OVER).await);
+    let mut third = others.remove(0);
+    more(&writing).await;
+    assert_eq!(third.log().matches(CARRYING).count(), 0);
+
+    // WHEN that one is asked to stop, THEN the last one takes over soon
+    second.ask_to_stop().await;
+    assert!(third.wait_for_log(CARRYING, TAKE_OVER).await);
+    more(&writing).await;
+
+    // AND nothing is lost, reordered or foreign, and no two were ever at work
+    let written = writing.stop().await;
+    let stood_by = [&second, &third].map(|run| run.log().matches(STANDING_BY).count());
+    assert_eq!(stood_by, [1, 1], "each says once that it stands by");
+    let verdict = scene.stop_and_judge(third, &written).await;
+    verdict.assert_at_least_once();
+    assert_eq!(witness.most_at_work().await, 1);
+}
+
+#[tokio::test]
+async fn an_instance_that_stands_by_stops_when_asked() {
+    // GIVEN two instances
+    let scene = Scene::ready(17, "two").await;
+    let mut first = scene.start().await;
+    let mut others = [scene.spawn(&["run"])];
+    stand_by(&mut others).await;
+    let [mut second] = others;
+
+    // WHEN the one that stands by is asked to stop, THEN it does so at once, and the other works on
+    let begun = Instant::now();
+    second.ask_to_stop().await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{}",
+        second.tail()
+    );
+    let written = scene.commit_events(10).await;
+    scene.judge(&written).await.assert_exactly_once();
+    first.ask_to_stop().await;
+}
+
+#[tokio::test]
+async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
+    // GIVEN three instances, started at once, under load
+    let scene = Scene::ready(17, "paused").await;
+    let witness = Witness::start(&scene).await;
+    let writing = load(&scene, 52);
+    let mut others: Vec<Running> = (0..3).map(|_| scene.spawn(&["run"])).collect();
+    let mut first = others.remove(at_work(&mut others, LIMIT).await);
+    stand_by(&mut others).await;
+    more(&writing).await;
+
+    // WHEN the one at work is paused for 45 s, and then woken
+    first.stop();
+    sleep(Duration::from_secs(45)).await;
+
+    // THEN another is at work by then
+    let mut second = others.remove(at_work(&mut others, Duration::ZERO).await);
+    let mut third = others.remove(0);
+    more(&writing).await;
+
+    // AND the woken one stands by
+    first.cont();
+    let stands_by = first
+        .wait_for_log(STANDING_BY, Duration::from_secs(15))
+        .await;
+    assert!(stands_by, "it was woken and does not stand by");
+    more(&writing).await;
+    let carried = [&first, &second, &third].map(|run| run.log().matches(CARRYING).count());
+    assert_eq!(carried, [1, 1, 0]);
+
+    // AND one of the two takes over when the second ends
+    second.ask_to_stop().await;
+    let mut others = [first, third];
+    at_work_again(&mut others, 2, TAKE_OVER).await;
+    more(&writing).await;
+
+    // AND nothing is lost, reordered or foreign, and no two were ever at work
+    let written = writing.stop().await;
+    scene.judge(&written).await.assert_at_least_once();
+    for run in &mut others {
+        run.ask_to_stop().await;
+    }
+    let verdict = scene.judge_within(&written, Duration::ZERO).await;
+    verdict.assert_at_least_once();
+    assert_eq!(witness.most_at_work().await, 1);
+}
+
+fn load(scene: &Scene<'_>, seed: u64) -> Writing {
+    let load = Load {
+        rate: Some(100),
+        ..Load::new(&scene.namespace, seed)
+    };
+    load.start(&scene.database.url())
+}
+
+/// Lets the load go on for a while, so that what comes next comes in the middle of it.
+async fn more(writing: &Writing) {
+    writing.wait_for(writing.events() + 200, LIMIT).await;
+}
+
+async fn stand_by(others: &mut [Running]) {
+    for other in others {
+        assert!(other.wait_for_log(STANDING_BY, LIMIT).await);
+    }
+}
+
+/// Which of them comes to carry events.
+async fn at_work(runs: &mut [Running], limit: Duration) -> usize {
+    at_work_again(runs, 1, limit).await;
+    let carries = runs.iter().position(|run| run.log().contains(CARRYING));
+    carries.expect("one of them carries")
+}
+
+/// Waits until they have begun to carry events this many times in all.
+async fn at_work_again(runs: &mut [Running], times: usize, limit: Duration) {
+    let end = Instant::now() + limit;
+    loop {
+        let last = Instant::now() >= end;
+        let begun: usize = runs
+            .iter()
+            .map(|run| run.log().matches(CARRYING).count())
+            .sum();
+        if begun >= times {
+            return;
+        }
+        assert!(!last, "nobody takes over within {limit:?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Looks again and again how many walsenders stream the database's log.
+struct Witness {
+    enough: Arc<AtomicBool>,
+    most: JoinHandle<i64>,
+}
+
+impl Witness {
+    async fn start(scene: &Scene<'_>) -> Self {
+        let client = scene.database.connect().await;
+        let database = scene.database.name().to_owned();
+        let enough = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&enough);
+        let most = tokio::spawn(async move {
+            let mut most = 0;
+            while !seen.load(Ordering::Relaxed) {
+                let row = client.query_one(STREAMING, &[&database]).await.unwrap();
+                most = most.max(row.get(0));
+                sleep(Duration::from_millis(20)).await;
+            }
+            most
+        });
+        Self { enough, most }
+    }
+
+    async fn most_at_work(self) -> i64 {
+        self.enough.store(true, Ordering::Relaxed);
+        self.most.await.unwrap()
+    }
+}
+
+const STREAMING: &str =
+    "SELECT count(*) FROM pg_stat_replication r JOIN pg_stat_activity a USING (pid)
+    WHERE a.datname = $1 AND r.state IN ('catchup', 'streaming')";

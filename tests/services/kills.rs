@@ -1,0 +1,136 @@
+//! SIGKILL at any moment: what was committed arrives, in order; at worst a part of it arrives twice.
+//!
+//! The moments come from a seed, which is printed; `HEADWATER_SEED` gives it again.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use headwater_testkit::{Load, Pipeline, Written, long, unique};
+use tokio::time::sleep;
+
+use crate::writers::scene::{Scene, headwater};
+
+#[tokio::test]
+async fn killed_again_and_again_under_load_it_loses_and_reorders_nothing() {
+    // GIVEN a load that does not pause
+    let kills = if long() { 30 } else { 10 };
+    let mut moments = Moments::new();
+    let scene = Scene::ready(17, "kills").await;
+    let load = Load {
+        rate: Some(400),
+        ..Load::new(&scene.namespace, moments.seed)
+    };
+    let load = load.start(&scene.database.url());
+
+    // WHEN each run is killed at some moment of its first seconds, while it starts, reads, waits or confirms
+    for _ in 0..kills {
+        let moment = moments.next_within(Duration::from_millis(1800));
+        println!("a kill after {moment:?}");
+        let mut run = scene.spawn(&["run"]);
+        sleep(moment).await;
+        assert!(
+            run.is_running(),
+            "it ended before it was killed: {}",
+            run.tail()
+        );
+        run.kill9();
+    }
+
+    // THEN nothing is lost, reordered or foreign
+    let written = load.stop().await;
+    let run = scene.start().await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    println!("seed {}: {verdict}", moments.seed);
+    verdict.assert_at_least_once();
+}
+
+#[tokio::test]
+async fn killed_while_it_initialises_it_begins_once_and_loses_nothing_after_that() {
+    let mut moments = Moments::new();
+    let mut scene = Scene::shared(17, "births").await;
+    let mut completed = 0;
+    // The first moments are the same in every run of the suite: they lie in each of its steps.
+    let first = [0, 20, 60, 120, 200, 300].map(Duration::from_millis);
+    let seeded: Vec<Duration> = (0..if long() { 20 } else { 4 })
+        .map(|_| moments.next_within(Duration::from_millis(1500)))
+        .collect();
+    for moment in first.into_iter().chain(seeded) {
+        println!("a kill after {moment:?}");
+        // GIVEN a pipeline that never ran
+        let name = unique("births");
+        scene.pipeline = Pipeline::new(&name, &scene.database.url(), &scene.kafka.brokers());
+        scene.headwater = headwater(&scene.pipeline);
+        completed += u32::from(born_in_two_attempts(&scene, moment).await);
+    }
+    println!(
+        "seed {}: {completed} had a position before they were killed",
+        moments.seed
+    );
+}
+
+/// Whether the first attempt came to its end before it was killed.
+async fn born_in_two_attempts(scene: &Scene<'_>, moment: Duration) -> bool {
+    // WHEN its first start is killed, events are committed, and it is started again
+    let mut first = scene.spawn(&["run", "--init"]);
+    sleep(moment).await;
+    first.kill9();
+    let had_begun = first.log().contains("begins at");
+    let between = scene.commit_events(5).await;
+    let mut second = scene.spawn(&["run", "--init"]);
+    second.wait_until_it_carries().await;
+    let mut must = scene.commit_events(5).await;
+
+    // THEN the second start works, and nothing that was committed after a completed init is lost
+    let mut may = Written::default();
+    if had_begun { &mut must } else { &mut may }.add(between);
+    scene.judge(&must).await;
+    second.ask_to_stop().await;
+    let arrived = scene.consume().await;
+    let arrived: Vec<String> = arrived
+        .iter()
+        .filter_map(|m| Some(String::from_utf8_lossy(m.value.as_deref()?).into_owned()))
+        .collect();
+    for event in &must.committed {
+        let id = event.id.to_string();
+        let times = arrived.iter().filter(|value| value.contains(&id)).count();
+        assert_eq!(
+            times,
+            1,
+            "killed after {moment:?}, begun: {had_begun}; {id}:\n{}",
+            first.tail()
+        );
+    }
+    had_begun
+}
+
+/// Random moments by splitmix64: the same ones for the same seed, on every machine.
+struct Moments {
+    seed: u64,
+    state: u64,
+}
+
+impl Moments {
+    fn new() -> Self {
+        let given = std::env::var("HEADWATER_SEED")
+            .ok()
+            .and_then(|s| s.parse().ok());
+        let now = || {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(1, |d| u64::from(d.subsec_nanos()))
+        };
+        let seed = given.unwrap_or_else(now);
+        // To standard output, which a failed test shows.
+        println!("HEADWATER_SEED={seed}");
+        Self { seed, state: seed }
+    }
+
+    fn next_within(&mut self, limit: Duration) -> Duration {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let millis = u64::try_from(limit.as_millis()).unwrap();
+        Duration::from_millis(mixed % millis)
+    }
+}

@@ -1,0 +1,152 @@
+//! The first start: what `init` makes, that it makes it once, and when it does not.
+
+use headwater_testkit::{Database, Pipeline};
+use serde_json::Value;
+
+use super::{record, refuses};
+use crate::writers::scene::Scene;
+
+#[tokio::test]
+async fn a_dry_run_of_init_prints_the_sql_and_changes_nothing() {
+    // GIVEN a pipeline that never ran
+    let scene = Scene::shared(17, "plan").await;
+    let before = made(&scene.database).await;
+
+    // WHEN init is only to tell
+    let output = scene.headwater.run(&["init", "--dry-run"]);
+
+    // THEN it tells the SQL and the topic, and nothing has changed
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let topic = scene.pipeline.positions_topic();
+    for word in [
+        "CREATE PUBLICATION",
+        "eventlog",
+        "pg_create_logical_replication_slot",
+        &scene.pipeline.slot(),
+        &topic,
+    ] {
+        assert!(output.stdout.contains(word), "no {word}: {}", output.stdout);
+    }
+    assert_eq!(made(&scene.database).await, before);
+    assert_eq!(record(&scene).await, None);
+
+    // AND the SQL is what init would do: after it, init has nothing to do in the database
+    for statement in output.stdout.lines().filter(|l| !l.starts_with("--")) {
+        assert!(statement.starts_with("CREATE") || statement.starts_with("SELECT"));
+    }
+}
+
+#[tokio::test]
+async fn init_a_second_time_changes_nothing() {
+    // GIVEN a pipeline that was initialised
+    let scene = Scene::ready(17, "twice").await;
+    let first = (made(&scene.database).await, record(&scene).await);
+    assert!(first.1.is_some());
+
+    // WHEN it is initialised again, THEN all is as it was
+    scene.init();
+    let output = scene.headwater.run(&["init", "--dry-run"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    assert!(!output.stdout.contains("CREATE"), "{}", output.stdout);
+    assert_eq!((made(&scene.database).await, record(&scene).await), first);
+
+    // AND so it is after it has run
+    let run = scene.start().await;
+    let written = scene.commit_events(10).await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+    let then = (made(&scene.database).await, record(&scene).await);
+    scene.init();
+    assert_eq!((made(&scene.database).await, record(&scene).await), then);
+}
+
+/// The publications, and the slots with their positions.
+async fn made(database: &Database<'_>) -> Option<String> {
+    let sql = "SELECT (SELECT coalesce(jsonb_agg(to_jsonb(p) || jsonb_build_object('xmin', p.xmin::text)), '[]')
+                         FROM pg_publication p)
+                   || (SELECT coalesce(jsonb_agg(jsonb_build_array(slot_name, plugin, confirmed_flush_lsn)), '[]')
+                         FROM pg_replication_slots WHERE database = current_database())";
+    database.ask(sql).await
+}
+
+#[tokio::test]
+async fn run_with_init_begins_a_new_pipeline_and_goes_on_with_an_old_one() {
+    // GIVEN a pipeline that never ran
+    let scene = Scene::shared(17, "container").await;
+
+    // WHEN it is started as a container is, and started again
+    let mut run = scene.spawn(&["run", "--init"]);
+    run.wait_until_it_carries().await;
+    let mut written = scene.commit_events(10).await;
+    scene.judge(&written).await.assert_exactly_once();
+    run.ask_to_stop().await;
+    written.add(scene.commit_events(10).await);
+    let mut run = scene.spawn(&["run", "--init"]);
+    run.wait_until_it_carries().await;
+
+    // THEN it goes on where it was
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+}
+
+#[tokio::test]
+async fn events_that_are_there_already_are_not_passed_over_without_a_word() {
+    // GIVEN a table with events, and a configuration that does not say what to do with them
+    let scene = Scene::shared(17, "filled").await;
+    let old = scene.commit_events(7).await;
+    let toml = scene.pipeline.toml();
+    let silent = toml.replace("snapshot = \"never\"\n", "");
+    assert_ne!(silent, toml);
+    scene.headwater.configure(&silent);
+
+    // WHEN it is initialised
+    let before = made(&scene.database).await;
+    let output = scene.headwater.run(&["init"]);
+
+    // THEN it stops, says how many there are and what to set, and has changed nothing
+    assert_eq!(output.code, 2, "{}", output.stderr);
+    for word in ["7 events", "source.snapshot", "never"] {
+        assert!(output.stderr.contains(word), "no {word}: {}", output.stderr);
+    }
+    assert_eq!(made(&scene.database).await, before);
+    assert_eq!(record(&scene).await, None);
+
+    // AND with the user's word only later ones are published
+    scene.configure();
+    scene.init();
+    let run = scene.start().await;
+    let written = scene.commit_events(5).await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+    assert_eq!(old.committed.len(), 7);
+}
+
+#[tokio::test]
+async fn a_slot_without_a_record_is_somebodys() {
+    // GIVEN a slot of the pipeline's name that somebody else made
+    let scene = Scene::shared(17, "somebody").await;
+    let Pipeline { name, .. } = &scene.pipeline;
+    let slot = scene.pipeline.slot();
+    let make = format!("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')");
+    scene.database.execute(&make).await;
+
+    // WHEN the pipeline is initialised, THEN a person is asked for, with both ways out
+    let words = [name.as_str(), &slot, "headwater adopt", "pg_drop_replication_slot"];
+    refuses(&scene, "init", &words);
+    assert_eq!(record(&scene).await, None);
+}
+
+#[tokio::test]
+async fn check_finds_nothing_wrong_with_what_init_made() {
+    let scene = Scene::ready(17, "healthy").await;
+    let output = scene.headwater.run(&["check"]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    let output = scene.headwater.run(&["check", "--format", "json"]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    let findings: Vec<Value> = serde_json::from_str(&output.stdout).expect("JSON");
+    assert!(findings.len() > 4, "{}", output.stdout);
+    for finding in findings {
+        assert!(finding["what"].is_string());
+        assert_ne!(finding["level"], "problem", "{finding}");
+    }
+}

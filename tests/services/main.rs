@@ -1,0 +1,18 @@
+//! Black-box tests of the built program on real PostgreSQL and Kafka: one file a promise.
+//!
+//! Each test is GIVEN / WHEN / THEN: servers and a load, something that happens, and what the checker counts afterwards.
+
+// Test code: a failed expectation is the test's answer.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
+
+mod failover;
+mod idle;
+mod instances;
+mod kafka_away;
+mod kills;
+mod lost_log;
+mod memory;
+mod settings;
+mod skips;
+mod stop;
+mod writers;

@@ -1,0 +1,51 @@
+//! Memory depends on what may be in flight, not on how large a transaction or its rows are.
+
+use headwater_testkit::bulk_rows;
+
+use crate::writers::scene::{LIMIT, Scene};
+
+/// What a large load may need beyond a small one, in kB.
+const ALLOWANCE: u64 = 40 * 1024;
+
+#[tokio::test]
+async fn memory_stays_flat_whatever_a_transaction_holds() {
+    // GIVEN what a run needs to carry 1,000 small rows
+    let small = peak_of(1000, 100).await;
+
+    // WHEN runs carry one transaction of 300,000 rows, and 5,000 rows of 100 kB
+    let many = peak_of(300_000, 100).await;
+    let wide = peak_of(5000, 100_000).await;
+
+    // THEN they need 40 MB more at most
+    println!("peaks in kB: {small} for 1,000 rows, {many} for 300,000, {wide} for 5,000 of 100 kB");
+    assert!(
+        many < small + ALLOWANCE,
+        "300,000 rows: {many} kB, against {small} kB"
+    );
+    assert!(
+        wide < small + ALLOWANCE,
+        "rows of 100 kB: {wide} kB, against {small} kB"
+    );
+}
+
+/// The most memory, in kB, that a run needed to carry one transaction; all of which arrived, once.
+async fn peak_of(rows: u32, payload_bytes: usize) -> u64 {
+    let scene = Scene::ready(17, "memory").await;
+    let mut run = scene.start().await;
+    let client = scene.database.connect().await;
+    let written = bulk_rows(&client, &scene.namespace, rows, payload_bytes).await;
+    let count = u64::from(rows);
+    let all = scene
+        .kafka
+        .wait_for_messages(scene.topic(), count, LIMIT)
+        .await;
+    assert!(all, "not all of {rows} rows arrived");
+    let peak = run.peak_rss_kb();
+    run.ask_to_stop().await;
+    assert_eq!(scene.kafka.message_count(scene.topic()).await, count);
+    // Reading half a gigabyte back would only prove the reader's patience.
+    if payload_bytes < 1000 {
+        scene.judge(&written).await.assert_exactly_once();
+    }
+    peak
+}

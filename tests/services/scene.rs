@@ -1,0 +1,276 @@
+//! What most tests here begin with: a fresh database, a pipeline of its own and its topic; and how its runs are watched.
+
+use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
+
+use headwater_testkit::{
+    Committed, Consumed, Database, Headwater, Kafka, Pipeline, Postgres, Run, Verdict, Written,
+    check, unique,
+};
+use tokio::time::sleep;
+use uuid::Uuid;
+
+/// How long anything may take that is not itself under test.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// The longest that a stop may take: the program's own patience, and some for a busy machine.
+pub const STOP_LIMIT: Duration = Duration::from_secs(30);
+
+pub struct Scene<'a> {
+    pub database: Database<'a>,
+    pub kafka: &'a Kafka,
+    pub pipeline: Pipeline,
+    pub headwater: Headwater,
+    /// Of the rows that the test writes.
+    pub namespace: String,
+    topics: Vec<String>,
+}
+
+impl Scene<'static> {
+    /// On the servers that all tests share; nothing is initialised yet.
+    pub async fn shared(version: u32, hint: &str) -> Self {
+        Self::on(Postgres::shared(version), Kafka::shared(), hint).await
+    }
+
+    /// The same, initialised.
+    pub async fn ready(version: u32, hint: &str) -> Self {
+        let scene = Self::shared(version, hint).await;
+        scene.init();
+        scene
+    }
+}
+
+impl<'a> Scene<'a> {
+    pub async fn on(postgres: &'a Postgres, kafka: &'a Kafka, hint: &str) -> Self {
+        let database = postgres.database(hint).await;
+        let pipeline = Pipeline::new(&unique(hint), &database.url(), &kafka.brokers());
+        let headwater = headwater(&pipeline);
+        let mut scene = Self {
+            database,
+            kafka,
+            pipeline,
+            headwater,
+            namespace: String::new(),
+            topics: Vec::new(),
+        };
+        scene.namespace = scene.another_namespace(hint).await;
+        scene
+    }
+
+    /// For a second load: each has its own keys only within a namespace.
+    pub async fn another_namespace(&mut self, hint: &str) -> String {
+        let namespace = unique(hint);
+        let topic = format!("ekbatan.{namespace}");
+        // Several partitions, so that an order that holds only by accident is found out.
+        self.kafka.create_topic(&topic, 3, 1, &[]).await;
+        self.topics.push(topic);
+        namespace
+    }
+
+    pub fn topic(&self) -> &str {
+        &self.topics[0]
+    }
+
+    /// Writes the pipeline's configuration anew, after it was changed.
+    pub fn configure(&self) {
+        self.headwater.configure(&self.pipeline.toml());
+    }
+
+    #[track_caller]
+    pub fn init(&self) {
+        let output = self.headwater.run(&["init"]);
+        assert_eq!(output.code, 0, "init: {}", output.stderr);
+    }
+
+    pub fn spawn(&self, args: &[&str]) -> Running {
+        Running(self.headwater.spawn(args))
+    }
+
+    /// `run`, carrying events.
+    pub async fn start(&self) -> Running {
+        let mut run = self.spawn(&["run"]);
+        run.wait_until_it_carries().await;
+        run
+    }
+
+    /// Everything that arrived, as soon as nothing is lost or the limit is over.
+    pub async fn judge(&self, written: &Written) -> Verdict {
+        self.judge_within(written, LIMIT).await
+    }
+
+    pub async fn judge_within(&self, written: &Written, limit: Duration) -> Verdict {
+        let topics: Vec<&str> = self.topics.iter().map(String::as_str).collect();
+        let consumed = self
+            .kafka
+            .consume_until_complete(&topics, written, limit)
+            .await;
+        check(written, &consumed)
+    }
+
+    /// Stops the run when all has arrived, so that nothing can come after the judgement.
+    pub async fn stop_and_judge(&self, mut run: Running, written: &Written) -> Verdict {
+        self.judge(written).await;
+        run.ask_to_stop().await;
+        self.judge_within(written, Duration::ZERO).await
+    }
+
+    pub async fn consume(&self) -> Vec<Consumed> {
+        self.kafka.consume_all(&[self.topic()]).await
+    }
+
+    /// Commits events, one transaction each, under keys of their own.
+    pub async fn commit_events(&self, count: i64) -> Written {
+        let key = unique("burst");
+        let client = self.database.connect().await;
+        let mut written = Written::default();
+        for seq in 1..=count {
+            let event = Event::new(&self.namespace, &key, seq);
+            client.batch_execute(&event.insert()).await.unwrap();
+            written.committed.push(event.committed());
+        }
+        written
+    }
+}
+
+pub fn headwater(pipeline: &Pipeline) -> Headwater {
+    Headwater::new(env!("CARGO_BIN_EXE_headwater"), &pipeline.toml())
+}
+
+/// One row as SQL, for tests that care about single rows.
+#[derive(Clone)]
+pub struct Event {
+    pub id: Uuid,
+    pub namespace: String,
+    pub key: String,
+    pub seq: i64,
+}
+
+impl Event {
+    pub fn new(namespace: &str, key: &str, seq: i64) -> Self {
+        Self {
+            id: Uuid::new_v4(),
+            namespace: namespace.to_owned(),
+            key: key.to_owned(),
+            seq,
+        }
+    }
+
+    pub fn committed(&self) -> Committed {
+        Committed {
+            id: self.id,
+            key: self.key.clone(),
+            seq: self.seq,
+        }
+    }
+
+    /// Into the outbox.
+    pub fn insert(&self) -> String {
+        self.insert_with(&[])
+    }
+
+    /// With other values than usual: column and SQL expression.
+    pub fn insert_with(&self, changed: &[(&str, &str)]) -> String {
+        self.insert_into("eventlog.events", changed)
+    }
+
+    pub fn insert_into(&self, table: &str, changed: &[(&str, &str)]) -> String {
+        let Self {
+            id,
+            namespace,
+            key,
+            seq,
+        } = self;
+        let mut columns = vec![
+            ("id", format!("'{id}'")),
+            ("namespace", format!("'{namespace}'")),
+            ("action_id", "gen_random_uuid()".to_owned()),
+            ("action_name", "'TestAction'".to_owned()),
+            ("action_params", "'{}'".to_owned()),
+            ("started_date", "now()".to_owned()),
+            ("completion_date", "now()".to_owned()),
+            ("model_id", format!("'{key}'")),
+            ("model_type", "'Wallet'".to_owned()),
+            ("event_type", "'WalletChangedEvent'".to_owned()),
+            ("payload", format!(r#"'{{"seq": {seq}}}'"#)),
+            ("event_date", "now()".to_owned()),
+            ("delivered", "false".to_owned()),
+        ];
+        for (name, expression) in changed {
+            columns.retain(|(column, _)| column != name);
+            columns.push((name, (*expression).to_owned()));
+        }
+        let (names, values): (Vec<&str>, Vec<String>) = columns.into_iter().unzip();
+        format!(
+            "INSERT INTO {table} ({}) VALUES ({});",
+            names.join(", "),
+            values.join(", ")
+        )
+    }
+
+    /// The row without an event that an action without events leaves.
+    pub fn insert_sentinel(&self) -> String {
+        let null = |column| (column, "NULL");
+        let nulls = ["model_id", "model_type", "event_type", "payload"].map(null);
+        self.insert_with(&nulls)
+    }
+}
+
+/// A run whose last words are told if the test fails while it is there.
+pub struct Running(Run);
+
+impl Running {
+    pub fn of(run: Run) -> Self {
+        Self(run)
+    }
+
+    pub async fn wait_until_it_carries(&mut self) {
+        let carries = self.0.wait_for_log("carrying events", LIMIT).await;
+        assert!(carries, "it never came to carry events");
+    }
+
+    /// The exit code; the writers of the test go on meanwhile.
+    pub async fn ended_within(&mut self, limit: Duration) -> i32 {
+        let end = Instant::now() + limit;
+        while self.0.is_running() {
+            assert!(Instant::now() < end, "it still runs after {limit:?}");
+            sleep(Duration::from_millis(10)).await;
+        }
+        self.0.wait(Duration::ZERO).unwrap()
+    }
+
+    /// SIGTERM, and the end as it should be.
+    pub async fn ask_to_stop(&mut self) {
+        self.0.term();
+        assert_eq!(self.ended_within(STOP_LIMIT).await, 0, "{}", self.tail());
+    }
+
+    /// The end of the log, without the colours of a terminal.
+    pub fn tail(&self) -> String {
+        const SHOWN: usize = 40;
+        let log = self.0.log();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(SHOWN)..].join("\n")
+    }
+}
+
+impl Deref for Running {
+    type Target = Run;
+
+    fn deref(&self) -> &Run {
+        &self.0
+    }
+}
+
+impl DerefMut for Running {
+    fn deref_mut(&mut self) -> &mut Run {
+        &mut self.0
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the run's last words:\n{}", self.tail());
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Asked to stop, it finishes what it has begun and ends well: nothing is doubled, and nobody waits for long.
+
+use std::time::{Duration, Instant};
+
+use headwater_testkit::{Headwater, Kafka, Load, Pipeline, Postgres, bulk_rows, check, unique};
+use tokio::time::sleep;
+
+use crate::writers::scene::{LIMIT, Running, STOP_LIMIT, Scene, headwater};
+
+#[tokio::test]
+async fn stopped_under_load_and_started_again_it_doubles_nothing() {
+    // GIVEN a pipeline under load
+    let scene = Scene::ready(17, "stop").await;
+    let load = Load {
+        rate: Some(400),
+        ..Load::new(&scene.namespace, 6)
+    };
+    let load = load.start(&scene.database.url());
+
+    // WHEN it is stopped by SIGTERM and by SIGINT in turn, and started again each time
+    for round in 0..6 {
+        let mut run = scene.start().await;
+        sleep(Duration::from_millis(200 + 150 * round)).await;
+        if round % 2 == 0 {
+            run.term();
+        } else {
+            run.interrupt();
+        }
+        let asked = Instant::now();
+        // THEN it ends soon and well
+        assert_eq!(run.ended_within(STOP_LIMIT).await, 0);
+        println!("ended {:?} after it was asked", asked.elapsed());
+    }
+
+    // THEN nothing is lost, doubled, reordered or foreign
+    let written = load.stop().await;
+    let run = scene.start().await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+}
+
+#[tokio::test]
+async fn stopped_amid_a_large_transaction_it_reads_on_to_its_end() {
+    // GIVEN a transaction of 300,000 rows, of which a part has arrived
+    let scene = Scene::ready(17, "stop").await;
+    let client = scene.database.connect().await;
+    let written = bulk_rows(&client, &scene.namespace, 300_000, 10).await;
+    let mut run = scene.start().await;
+    assert!(
+        scene
+            .kafka
+            .wait_for_messages(scene.topic(), 10_000, LIMIT)
+            .await
+    );
+
+    // WHEN it is asked to stop
+    run.term();
+    let asked = Instant::now();
+    let amid = scene.kafka.message_count(scene.topic()).await;
+    assert!(amid < 300_000, "too late: all rows have arrived");
+
+    // THEN it ends well within its patience; and if it was done by then, nothing comes again
+    assert_eq!(run.ended_within(STOP_LIMIT).await, 0);
+    let in_time = !run.log().contains("these messages will come again");
+    println!(
+        "asked at {amid} messages, ended after {:?}, done: {in_time}",
+        asked.elapsed()
+    );
+    let next = scene.start().await;
+    let verdict = scene.stop_and_judge(next, &written).await;
+    if in_time {
+        verdict.assert_exactly_once();
+    } else {
+        verdict.assert_at_least_once();
+    }
+}
+
+/// One of several pipelines that read the same table, with a topic of its own.
+struct Branch {
+    headwater: Headwater,
+    topic: String,
+}
+
+impl Branch {
+    #[track_caller]
+    fn init(scene: &Scene<'_>, hint: &str) -> Self {
+        let name = unique(hint);
+        let mut pipeline = Pipeline::new(&name, &scene.database.url(), &scene.kafka.brokers());
+        pipeline.more = format!("[[route]]\ntopic = \"{name}.{{namespace}}\"");
+        let headwater = headwater(&pipeline);
+        let output = headwater.run(&["init"]);
+        assert_eq!(output.code, 0, "init: {}", output.stderr);
+        Self {
+            headwater,
+            topic: format!("{name}.{}", scene.namespace),
+        }
+    }
+
+    fn spawn(&self) -> Running {
+        Running::of(self.headwater.spawn(&["run"]))
+    }
+}
+
+#[tokio::test]
+async fn stopped_while_kafka_is_away_it_ends_in_time_and_loses_nothing() {
+    // GIVEN pipelines at work under load, and a Kafka that goes away
+    let kafka = Kafka::start(1);
+    let scene = Scene::on(Postgres::shared(17), &kafka, "away").await;
+    let branches = ["waits", "gave_up", "late"].map(|hint| Branch::init(&scene, hint));
+    let load = Load {
+        rate: Some(100),
+        ..Load::new(&scene.namespace, 7)
+    };
+    let load = load.start(&scene.database.url());
+    let [mut waits, mut gave_up] = [branches[0].spawn(), branches[1].spawn()];
+    waits.wait_until_it_carries().await;
+    gave_up.wait_until_it_carries().await;
+    load.wait_for(load.events() + 100, LIMIT).await;
+    kafka.kill9(0);
+    let mut late = branches[2].spawn();
+    sleep(Duration::from_secs(1)).await;
+
+    // WHEN they are asked to stop: one that waits for acks, one that gave up the log, one that never found a broker
+    waits.term();
+    late.term();
+    let asked = Instant::now();
+    let given_up = "the log is given up";
+    assert!(
+        gave_up
+            .wait_for_log(given_up, Duration::from_secs(20))
+            .await
+    );
+    gave_up.term();
+
+    // THEN each ends well within 30 s
+    let left = STOP_LIMIT.saturating_sub(asked.elapsed());
+    assert_eq!(late.ended_within(left).await, 0);
+    println!("the late one ended within {:?}", asked.elapsed());
+    let left = STOP_LIMIT.saturating_sub(asked.elapsed());
+    assert_eq!(waits.ended_within(left).await, 0);
+    println!("the waiting one ended within {:?}", asked.elapsed());
+    assert_eq!(gave_up.ended_within(STOP_LIMIT).await, 0);
+
+    // and when Kafka is back and they are started again, nothing is lost, reordered or foreign
+    let written = load.stop().await;
+    kafka.start_again(0);
+    kafka.wait_ready().await;
+    for branch in &branches {
+        let mut run = branch.spawn();
+        let arrived = kafka.consume_until_complete(&[&branch.topic], &written, LIMIT);
+        check(&written, &arrived.await).assert_at_least_once();
+        run.ask_to_stop().await;
+    }
+}
