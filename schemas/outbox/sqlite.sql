@@ -22,7 +22,8 @@ CREATE TABLE IF NOT EXISTS events (
     model_type      TEXT,
     -- NULL marks a sentinel: an action without events still leaves one row, and it is never published.
     event_type      TEXT,
-    payload         TEXT         CHECK (payload IS NULL OR json_valid(payload)), -- (before 3.45 json_valid(NULL) is 0)
+    -- IS NULL, because json_valid(NULL) is 0 in older versions of SQLite.
+    payload         TEXT         CHECK (payload IS NULL OR json_valid(payload)),
     event_date      TIMESTAMP    NOT NULL CHECK (event_date LIKE '____-__-__ __:__:__.______'),
     -- Without a default: the application decides. Headwater never writes it.
     delivered       BOOLEAN      NOT NULL CHECK (delivered IN (FALSE, TRUE))

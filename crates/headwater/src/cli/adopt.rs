@@ -40,6 +40,7 @@ pub async fn adopt(config: &Config) -> Result<(), Exit> {
     let before = positions.read().await?;
     let run = before.as_ref().map_or(0, |record| record.run + 1);
     let beginning = Beginning {
+        at: position.to_string(),
         position: serde_json::to_value(position).unwrap_or_default(),
         source: serde_json::to_value(&identity).unwrap_or_default(),
     };

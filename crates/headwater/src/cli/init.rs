@@ -1,7 +1,9 @@
 //! `headwater init`: makes what `run` needs, once.
 
 use headwater_core::positions::{FORMAT, Positions, Record};
-use headwater_source::{postgres, sqlite};
+use headwater_core::source::Origin;
+use headwater_source::postgres::{self, Postgres};
+use headwater_source::sqlite;
 use serde_json::Value;
 
 use super::Exit;
@@ -14,6 +16,8 @@ const COUNT: u64 = 10_000_000;
 
 /// Where a pipeline begins: the position, and the log that it belongs to.
 pub struct Beginning {
+    /// The position, for people.
+    pub at: String,
     pub position: Value,
     pub source: Value,
 }
@@ -24,7 +28,10 @@ pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
     }
     let outlet = Outlet::new(config)?;
     let (_sink, mut positions) = outlet.connect()?;
-    let made = make(config, &outlet, &mut positions).await?;
+    let mut made = first(config, &outlet, &mut positions).await?;
+    if made.is_empty() {
+        made = again(config, &mut positions).await?;
+    }
     for line in &made {
         eprintln!("{line}");
     }
@@ -34,49 +41,87 @@ pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
     Ok(())
 }
 
-/// For `run --init`: the log says what was made.
+/// For `run --init`: the log says what was made. A pipeline that has a position ran before, and nothing is made for it.
 pub async fn if_it_never_ran(config: &Config) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
     let (_sink, mut positions) = outlet.connect()?;
-    for line in make(config, &outlet, &mut positions).await? {
+    for line in first(config, &outlet, &mut positions).await? {
         tracing::info!("{line}");
     }
     Ok(())
 }
 
-/// Makes what is missing, and says what it made.
-///
-/// A record without a position is written before anything is made in the database: killed in the middle, the next call
-/// finds it and knows that the slot there is its own and has served nobody, so it can go on.
-async fn make(
+/// Makes everything for a pipeline that has no position yet, and says what it made.
+async fn first(
     config: &Config,
     outlet: &Outlet,
     positions: &mut AnyPositions,
 ) -> Result<Vec<String>, Exit> {
-    let mut made = Vec::new();
-    made.extend(outlet.init(positions).await?);
+    let topic = outlet.init(positions).await?;
+    if has_position(positions.read().await?.as_ref()) {
+        return Ok(topic.into_iter().collect());
+    }
+    match parts::database(config) {
+        // Alone: of two that are started at once, the second one waits, and then finds everything made.
+        Database::Postgres(settings) => {
+            let mut origin = Postgres::new(settings);
+            origin.lock().await?;
+            make(config, topic, positions).await
+        }
+        Database::Sqlite(_) => make(config, topic, positions).await,
+    }
+}
+
+/// A record without a position is written before anything is made in the database: killed in the middle, the next call
+/// finds it and knows that the slot there is its own and has served nobody, so it can go on.
+async fn make(
+    config: &Config,
+    topic: Option<String>,
+    positions: &mut AnyPositions,
+) -> Result<Vec<String>, Exit> {
+    let mut made: Vec<String> = topic.into_iter().collect();
+    let database = parts::database(config);
     let record = positions.read().await?;
-    if record
-        .as_ref()
-        .is_some_and(|record| !record.position.is_null())
-    {
+    if has_position(record.as_ref()) {
         return Ok(made);
     }
     if record.is_none() {
-        let database = parts::database(config);
         existing_rows(config, &database).await?;
         existing_slot(config, &database).await?;
         write(positions, &empty_record(config)).await?;
     }
-    let (beginning, done) = begin(&parts::database(config)).await?;
+    let (beginning, done) = begin(&database).await?;
     made.extend(done);
     made.push(format!(
         "position record of pipeline {}: begins at {}",
         config.name(),
-        beginning.position
+        beginning.at
     ));
     write(positions, &first_record(config, 0, beginning)).await?;
     Ok(made)
+}
+
+/// For a pipeline that has a position: makes publication and slot if they are gone, and leaves the position as it is. A
+/// new slot is ahead of it, so `run` refuses until a person decides.
+async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<String>, Exit> {
+    let Database::Postgres(_) = parts::database(config) else {
+        return Ok(Vec::new());
+    };
+    let record = positions.read().await?;
+    let (beginning, mut made) = begin(&parts::database(config)).await?;
+    if !made.is_empty() {
+        made.push(format!(
+            "the position record was left as it is, at {}; a new slot begins at {}, and what was committed between the two is \
+             not in it: headwater adopt goes on from the slot all the same",
+            record.map(|record| record.position).unwrap_or_default(),
+            beginning.at
+        ));
+    }
+    Ok(made)
+}
+
+fn has_position(record: Option<&Record>) -> bool {
+    record.is_some_and(|record| !record.position.is_null())
 }
 
 /// Publication, slot, and where the slot begins.
@@ -85,6 +130,7 @@ async fn begin(database: &Database) -> Result<(Beginning, Vec<String>), Exit> {
         Database::Postgres(settings) => {
             let begun = postgres::init(settings).await?;
             let beginning = Beginning {
+                at: begun.position.to_string(),
                 position: serde_json::to_value(begun.position).unwrap_or_default(),
                 source: serde_json::to_value(&begun.identity).unwrap_or_default(),
             };
@@ -93,6 +139,7 @@ async fn begin(database: &Database) -> Result<(Beginning, Vec<String>), Exit> {
         Database::Sqlite(settings) => {
             let (position, identity) = sqlite::setup::start(settings).await?;
             let beginning = Beginning {
+                at: position.to_string(),
                 position: serde_json::to_value(position).unwrap_or_default(),
                 source: identity.to_json(),
             };
@@ -144,6 +191,7 @@ async fn existing_slot(config: &Config, database: &Database) -> Result<(), Exit>
 
 fn empty_record(config: &Config) -> Record {
     let nothing = Beginning {
+        at: String::new(),
         position: Value::Null,
         source: Value::Null,
     };
@@ -172,7 +220,7 @@ pub async fn write(positions: &mut AnyPositions, record: &Record) -> Result<(), 
 async fn plan(config: &Config) -> Result<(), Exit> {
     if let Database::Postgres(settings) = parts::database(config) {
         for sql in postgres::dry_run(&settings).await? {
-            println!("{sql}");
+            println!("{sql};");
         }
     }
     println!("-- {}", Outlet::new(config)?.plan());

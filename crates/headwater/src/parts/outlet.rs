@@ -137,7 +137,7 @@ impl Outlet {
     pub fn plan(&self) -> String {
         match &self.positions {
             PositionStore::Topic { name, replication } => format!(
-                "positions topic {name}, unless it is there: one partition, {replication} replicas, compacted; \
+                "positions topic {name}, unless it is there: one partition, replication {replication}, compacted; \
                  and in it the first record of pipeline {}",
                 self.name
             ),
