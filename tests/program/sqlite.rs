@@ -166,7 +166,7 @@ fn a_second_init_changes_nothing() {
 }
 
 #[test]
-fn a_restored_copy_of_the_file_is_refused() {
+fn a_restored_copy_of_the_file_is_refused_until_it_is_adopted() {
     let folder = tempfile::tempdir().unwrap();
     let database = outbox(folder.path());
     fs::copy(
@@ -192,6 +192,18 @@ fn a_restored_copy_of_the_file_is_refused() {
     .unwrap();
     let output = run(folder.path(), &["run"]);
     assert_eq!(code(&output), Some(3), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("headwater adopt"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(code(&run(folder.path(), &["adopt"])), Some(0));
+    let mut child = start(folder.path(), 1);
+    let database = rusqlite::Connection::open(folder.path().join("shop.db")).unwrap();
+    insert(&database, "two", Some("{}"));
+    wait("it goes on", || published(folder.path(), 1) == ["two"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

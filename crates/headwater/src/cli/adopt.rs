@@ -1,10 +1,11 @@
-//! `headwater adopt`: begins at the position that the slot itself has.
+//! `headwater adopt`: begins where the log itself stands, after a person decided so.
 
 use std::time::Duration;
 
 use headwater_core::positions::Positions;
 use headwater_core::source::Origin;
 use headwater_source::postgres::{self, Postgres};
+use headwater_source::sqlite::{self, Sqlite};
 
 use super::Exit;
 use super::init::{Beginning, first_record, write};
@@ -15,49 +16,61 @@ use crate::parts::{self, Database, Outlet};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub async fn adopt(config: &Config) -> Result<(), Exit> {
-    let Database::Postgres(settings) = parts::database(config) else {
-        return Err(Exit::Configuration(
-            "only a PostgreSQL slot has a position of its own that can be adopted".into(),
-        ));
-    };
-    let mut origin = Postgres::new(settings.clone());
-    let Ok(locked) = tokio::time::timeout(PATIENCE, origin.lock()).await else {
-        return Err(Exit::Person(format!(
+    match parts::database(config) {
+        Database::Postgres(settings) => {
+            let mut origin = Postgres::new(settings.clone());
+            alone(config, &mut origin).await?;
+            let Some((position, identity)) = postgres::slot_position(&settings).await? else {
+                return Err(Exit::Person(format!(
+                    "there is no slot {} to adopt: headwater init makes one, and begins at the present",
+                    settings.slot
+                )));
+            };
+            let beginning = Beginning {
+                at: format!("{position}, where the slot {} stands", settings.slot),
+                position: serde_json::to_value(position).unwrap_or_default(),
+                source: serde_json::to_value(&identity).unwrap_or_default(),
+            };
+            begin_at(config, beginning).await
+        }
+        Database::Sqlite(settings) => {
+            let mut origin = Sqlite::new(settings.clone());
+            alone(config, &mut origin).await?;
+            let (position, identity) = sqlite::setup::start(&settings).await?;
+            let beginning = Beginning {
+                at: format!("{position}, the present end of the table"),
+                position: serde_json::to_value(position).unwrap_or_default(),
+                source: identity.to_json(),
+            };
+            begin_at(config, beginning).await
+        }
+    }
+}
+
+async fn alone<O: Origin>(config: &Config, origin: &mut O) -> Result<(), Exit> {
+    match tokio::time::timeout(PATIENCE, origin.lock()).await {
+        Ok(locked) => Ok(locked.map(drop)?),
+        Err(_) => Err(Exit::Person(format!(
             "an instance of pipeline {} is at work: stop it first",
             config.name()
-        )));
-    };
-    locked?;
-    let Some((position, identity)) = postgres::slot_position(&settings).await? else {
-        return Err(Exit::Person(format!(
-            "there is no slot {} to adopt: headwater init makes one, and begins at the present",
-            settings.slot
-        )));
-    };
+        ))),
+    }
+}
+
+async fn begin_at(config: &Config, beginning: Beginning) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
     let (_sink, mut positions) = outlet.connect()?;
     outlet.init(&positions).await?;
     let before = positions.read().await?;
     let run = before.as_ref().map_or(0, |record| record.run + 1);
-    let beginning = Beginning {
-        at: position.to_string(),
-        position: serde_json::to_value(position).unwrap_or_default(),
-        source: serde_json::to_value(&identity).unwrap_or_default(),
-    };
+    let (name, at) = (config.name(), beginning.at.clone());
     write(&mut positions, &first_record(config, run, beginning)).await?;
     match before {
         Some(record) => eprintln!(
-            "pipeline {} stood at {}; it now begins at {position}, where the slot {} stands. Events between the two are not \
-             published by it",
-            config.name(),
-            record.position,
-            settings.slot
+            "pipeline {name} stood at {}; it now begins at {at}. Events between the two are not published by it",
+            record.position
         ),
-        None => eprintln!(
-            "pipeline {} begins at {position}, where the slot {} stands",
-            config.name(),
-            settings.slot
-        ),
+        None => eprintln!("pipeline {name} begins at {at}"),
     }
     Ok(())
 }
