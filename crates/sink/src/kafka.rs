@@ -101,7 +101,7 @@ impl Kafka {
             BaseRecord::with_opaque_to(&address.topic, number).payload(message.value.as_ref());
         record.key = address.key.as_deref();
         record.headers = headers(&message);
-        let Err((error, _)) = self.client.producer.send(record) else {
+        let Err((error, _)) = self.client.producer().send(record) else {
             return Ok(());
         };
         let ticket = self.sent.remove(number).ticket;
@@ -158,10 +158,12 @@ impl Kafka {
     }
 
     fn break_off(&mut self, error: Error) -> Error {
+        let error = self.client.contact().fail(error);
         if self.broken.is_none() {
+            self.broken = Some(error.clone());
             self.client.give_up();
         }
-        self.broken.get_or_insert(error).clone()
+        error
     }
 
     fn settle(&mut self, outcome: Outcome) -> Option<Report> {

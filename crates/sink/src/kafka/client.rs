@@ -4,6 +4,8 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use headwater_core::trouble::Severity;
@@ -28,10 +30,34 @@ const TRY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(200);
 const ADMIN_TRY: Duration = Duration::from_secs(10);
 
+/// What dropping the last share of a connection may take at most: librdkafka joins its threads then, and one of them may
+/// be stuck in a name lookup.
+const CLOSES_WITHIN: Duration = Duration::from_millis(1500);
+
 #[derive(Clone)]
 pub(super) struct Client {
-    pub producer: Producer,
+    connection: Arc<Connection>,
     pub settings: Arc<Settings>,
+}
+
+struct Connection {
+    /// There until it is dropped.
+    producer: Option<Producer>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let (done, wait) = channel();
+        let producer = self.producer.take();
+        let closing = thread::Builder::new().name("kafka close".into());
+        let closing = closing.spawn(move || {
+            drop(producer);
+            let _ = done.send(());
+        });
+        if closing.is_ok() {
+            let _ = wait.recv_timeout(CLOSES_WITHIN);
+        }
+    }
 }
 
 /// What the cluster's metadata says of a topic.
@@ -69,13 +95,22 @@ impl Client {
             .create_with_context(contact)
             .map_err(|e| unusable(&e))?;
         Ok(Client {
-            producer,
+            connection: Arc::new(Connection {
+                producer: Some(producer),
+            }),
             settings: Arc::new(settings),
         })
     }
 
+    pub(super) fn producer(&self) -> &Producer {
+        match &self.connection.producer {
+            Some(producer) => producer,
+            None => unreachable!("only a dropped connection has no producer"),
+        }
+    }
+
     pub(super) fn contact(&self) -> &Contact {
-        self.producer.context()
+        self.producer().context()
     }
 
     /// What no waiting will mend, if there is something.
@@ -83,7 +118,7 @@ impl Client {
         if let Some(error) = self.contact().trouble() {
             return Some(error.clone());
         }
-        let (code, reason) = self.producer.client().fatal_error()?;
+        let (code, reason) = self.producer().client().fatal_error()?;
         let brokers = &self.settings.brokers;
         Some(match verdict::delivery(code) {
             Verdict::EndRun(Severity::Fatal) => {
@@ -95,8 +130,8 @@ impl Client {
 
     /// Nothing that waits behind a failed message may be delivered before the failed one is sent again by the next run.
     pub(super) fn give_up(&self) {
-        self.producer
-            .purge(PurgeConfig::default().queue().inflight());
+        self.producer()
+            .purge(PurgeConfig::default().queue().inflight().non_blocking());
     }
 
     /// Asks until Kafka answers.
@@ -124,11 +159,11 @@ impl Client {
                 Some(code) if verdict::request(code) == Verdict::Wait => {
                     self.contact().lost(&error.to_string());
                 }
-                code => {
-                    let code = code.unwrap_or(Code::Unknown);
+                Some(code) => {
                     let brokers = &self.settings.brokers;
                     return Err(verdict::error(code, doing, brokers, ""));
                 }
+                None => return Err(Error::transient(format!("Kafka: {error}"))),
             }
             sleep(PAUSE).await;
         }
@@ -158,7 +193,7 @@ impl Client {
 
     /// By the producer, so that it knows the topic from then on.
     fn metadata(&self, topic: &str) -> KafkaResult<Metadata> {
-        self.producer.client().fetch_metadata(Some(topic), TRY)
+        self.producer().client().fetch_metadata(Some(topic), TRY)
     }
 
     /// Whether it was created now; false if it was there already.
@@ -204,9 +239,7 @@ impl Client {
         match results.into_iter().next() {
             Some(Ok(resource)) => {
                 let entries = resource.entries.into_iter();
-                Ok(Some(
-                    entries.filter_map(|e| Some((e.name, e.value?))).collect(),
-                ))
+                Ok(visible(entries.filter_map(|e| Some((e.name, e.value?)))))
             }
             Some(Err(Code::TopicAuthorizationFailed)) | None => Ok(None),
             Some(Err(code)) => Err(KafkaError::AdminOp(code)),
@@ -215,8 +248,8 @@ impl Client {
 
     fn admin(&self) -> KafkaResult<AdminClient<DefaultClientContext>> {
         let config = self.settings.producer();
-        // The producer was made of the same settings.
-        config.map_err(|_| KafkaError::Canceled)?.create()
+        let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
+        config.create()
     }
 }
 
@@ -224,6 +257,12 @@ fn options() -> AdminOptions {
     AdminOptions::new()
         .request_timeout(Some(ADMIN_TRY))
         .operation_timeout(Some(ADMIN_TRY))
+}
+
+/// A broker answers without a single setting, and without an error, if we may not see them (Kafka 4.3).
+fn visible(entries: impl Iterator<Item = (String, String)>) -> Option<HashMap<String, String>> {
+    let entries: HashMap<_, _> = entries.collect();
+    (!entries.is_empty()).then_some(entries)
 }
 
 fn presence(metadata: &Metadata) -> KafkaResult<Presence> {
@@ -242,4 +281,16 @@ fn presence(metadata: &Metadata) -> KafkaResult<Presence> {
         },
     };
     Ok(presence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_we_may_not_see_are_not_taken_for_absent_ones() {
+        assert_eq!(visible(std::iter::empty()), None);
+        let one = ("cleanup.policy".to_owned(), "compact".to_owned());
+        assert_eq!(visible([one].into_iter()).unwrap().len(), 1);
+    }
 }

@@ -101,6 +101,11 @@ impl Contact {
         self.trouble.get()
     }
 
+    /// The first one counts, for everyone who shares the connection.
+    pub(super) fn fail(&self, error: Error) -> Error {
+        self.trouble.get_or_init(|| error).clone()
+    }
+
     /// The reason for which Kafka does not answer, as far as it is known.
     pub(super) fn reason(&self) -> String {
         self.said().reason.clone()
@@ -200,6 +205,11 @@ fn address(message: &BorrowedMessage<'_>) -> Address {
 impl ClientContext for Contact {
     fn log(&self, _: RDKafkaLogLevel, facility: &str, line: &str) {
         debug!(facility, line, "librdkafka");
+        // Some lost connections are told in the log alone, as "[thread]: reason".
+        if facility == "FAIL" {
+            let reason = line.split_once("]: ").map_or(line, |(_, reason)| reason);
+            reason.clone_into(&mut self.said().reason);
+        }
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
@@ -210,8 +220,12 @@ impl ClientContext for Contact {
         match verdict::connection(code) {
             Verdict::EndRun(Severity::Fatal) => {
                 if self.refused_for_good() {
-                    let error = verdict::error(code, Doing::Connecting, &self.brokers, reason);
-                    let _ = self.trouble.set(error);
+                    self.fail(verdict::error(
+                        code,
+                        Doing::Connecting,
+                        &self.brokers,
+                        reason,
+                    ));
                     self.tell(Outcome::Trouble);
                 }
             }

@@ -177,7 +177,7 @@ impl KafkaPositions {
             .partition(0)
             .key(&self.name)
             .payload(&value);
-        self.under_way = match self.client.producer.send(record) {
+        self.under_way = match self.client.producer().send(record) {
             Ok(()) => Some(UnderWay::Sent(number)),
             Err((error, _)) => match verdict::code(&error) {
                 Some(Code::QueueFull) => Some(UnderWay::Waiting(value)),

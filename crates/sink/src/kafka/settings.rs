@@ -19,7 +19,7 @@ pub struct Settings {
     /// `host:port`, several with commas.
     pub brokers: String,
     pub client_id: String,
-    /// `none`, `gzip`, `snappy`, `lz4`.
+    /// `none`, `gzip`, `snappy`, `lz4`, `zstd`.
     pub compression: String,
     pub linger: Duration,
     /// What the caller lets be in flight at most: librdkafka's queue is made larger than that.
@@ -187,14 +187,14 @@ impl Settings {
     }
 }
 
-/// What librdkafka says about settings that it does not accept. Never a value: it may be a secret.
+/// What librdkafka says about settings that it does not accept.
 pub(super) fn unusable(error: &KafkaError) -> Error {
     match error {
         KafkaError::ClientConfig(_, reason, name, value) => {
-            let reason = if value.is_empty() {
-                reason.clone()
-            } else {
+            let reason = if secret(name) && !value.is_empty() {
                 reason.replace(value.as_str(), "***")
+            } else {
+                reason.clone()
             };
             Error::fatal(
                 format!("librdkafka does not accept the setting {name}: {reason}"),
@@ -206,6 +206,18 @@ pub(super) fn unusable(error: &KafkaError) -> Error {
             "correct the settings of [sink] that it names",
         ),
     }
+}
+
+/// Whether the property's value must not be shown.
+fn secret(property: &str) -> bool {
+    let parts = [
+        "password",
+        "passphrase",
+        "secret",
+        "pem",
+        "oauthbearer.config",
+    ];
+    parts.iter().any(|part| property.contains(part))
 }
 
 /// librdkafka takes milliseconds with a fraction.
@@ -348,13 +360,28 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_librdkafka_does_not_take_is_named_but_not_shown() {
-        let error = settings(&[("security.protocol", "hunter2")])
+    fn a_value_that_librdkafka_does_not_take_is_named() {
+        let error = settings(&[("security.protocol", "carrier pigeon")])
             .check()
             .unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains("security.protocol") && !text.contains("hunter2"),
+            text.contains("security.protocol") && text.contains("carrier pigeon"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_librdkafka_does_not_take_is_not_shown() {
+        let error = KafkaError::ClientConfig(
+            rdkafka::types::RDKafkaConfRes::RD_KAFKA_CONF_INVALID,
+            "Invalid value \"hunter2\"".into(),
+            "ssl.key.password".into(),
+            "hunter2".into(),
+        );
+        let text = unusable(&error).to_string();
+        assert!(
+            text.contains("ssl.key.password") && !text.contains("hunter2"),
             "{text}"
         );
     }

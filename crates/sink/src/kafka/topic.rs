@@ -13,6 +13,8 @@ use rdkafka::error::RDKafkaErrorCode as Code;
 
 /// A broker that has just started may not know all topics yet: a topic is missing if it is so for this long.
 const MISSING_FOR_GOOD: Duration = Duration::from_secs(3);
+/// How long a created topic may take to appear before it is created again: somebody may have deleted it at once.
+const APPEARS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,20 +27,23 @@ pub(super) enum Topic {
 
 pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Topic, Error> {
     let since = Instant::now();
-    let mut created = false;
+    let mut created: Option<Instant> = None;
     loop {
         match client.presence(&topic).await? {
             Presence::There { .. } => return Ok(Topic::Known),
             Presence::Illegal => return Ok(Topic::Illegal),
             Presence::Denied => return Err(denied(&client, &topic)),
-            Presence::Missing if client.settings.create_topics && !created => {
+            Presence::Missing if !client.settings.create_topics => {
+                if since.elapsed() >= MISSING_FOR_GOOD {
+                    return Err(missing(&client, &topic));
+                }
+                sleep(PAUSE).await;
+            }
+            Presence::Missing if created.is_none_or(|at| at.elapsed() >= APPEARS_WITHIN) => {
                 if client.create(with_defaults(&topic)).await? {
                     info!(topic = &*topic, "created a topic");
                 }
-                created = true;
-            }
-            Presence::Missing if !created && since.elapsed() >= MISSING_FOR_GOOD => {
-                return Err(missing(&client, &topic));
+                created = Some(Instant::now());
             }
             Presence::Missing | Presence::Coming => sleep(PAUSE).await,
         }

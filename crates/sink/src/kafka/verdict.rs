@@ -168,8 +168,12 @@ pub(super) fn error(code: Code, doing: Doing<'_>, brokers: &str, reason: &str) -
         ),
         Code::TopicAuthorizationFailed => denied(doing, brokers),
         Code::ClusterAuthorizationFailed => Error::fatal(
-            "Kafka does not let this user write as an idempotent producer",
-            format!("grant it: {}", acl("IdempotentWrite", "--cluster", brokers)),
+            "Kafka does not let this user write to any topic",
+            format!(
+                "grant it: {}; a Kafka before 3.0 also wants: {}",
+                acl("Write", "--topic TOPIC", brokers),
+                acl("IdempotentWrite", "--cluster", brokers)
+            ),
         ),
         Code::InvalidTimestamp => Error::fatal(
             "Kafka does not accept the time of a message",

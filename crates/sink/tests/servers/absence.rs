@@ -56,7 +56,7 @@ async fn away_at_the_start_and_later_it_is_waited_for_and_said_once() {
     let found = cluster.consume_all(&["away"]).await;
     let values = found
         .iter()
-        .map(|m| String::from_utf8(m.value.clone().unwrap().into()).unwrap());
+        .map(|m| String::from_utf8(m.value.clone().unwrap()).unwrap());
     let expected = (0..400).map(|n| (n % 200).to_string());
     assert!(values.eq(expected), "lost, doubled or reordered");
 }

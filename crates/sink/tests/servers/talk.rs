@@ -12,7 +12,7 @@ use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_sink::Error;
 use headwater_sink::kafka::{Kafka, Settings};
 
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_mins(1);
 
 pub fn settings(brokers: &str) -> Settings {
     Settings {

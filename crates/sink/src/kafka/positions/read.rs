@@ -97,8 +97,8 @@ pub(super) async fn newest(
 
 fn consumer(client: &Client) -> KafkaResult<BaseConsumer> {
     let config = client.settings.consumer();
-    // The producer was made of the same settings.
-    config.map_err(|_| KafkaError::Canceled)?.create()
+    let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
+    config.create()
 }
 
 struct Reader<'a> {
