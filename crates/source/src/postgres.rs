@@ -137,6 +137,7 @@ impl Origin for Postgres {
         // Now the slot is ours; but before that, someone may have moved it since we looked.
         let slot = facts::slot(&session, settings).await?;
         resume::not_moved(slot.as_ref(), position, settings)?;
+        stream.tell(position);
 
         let identity = Identity {
             timeline: system.timeline,
@@ -190,7 +191,7 @@ async fn history(gate: &mut Gate, timeline: u32) -> Result<History, Error> {
 }
 
 fn lock_lost() -> Error {
-    Error::transient("the lock was lost: another instance may be at work")
+    Error::transient("the lock was lost: its session with the server has ended")
 }
 
 /// The log of one database, being read.

@@ -1,13 +1,18 @@
 //! What only the catalog can tell about a relation in the stream: whether it is the outbox's, and what its types are.
 //!
-//! The catalog speaks of today, the stream of the past. So a relation that is no partition of the outbox today still
-//! counts as one if the publication holds nothing but the outbox: what else could have come through it?
+//! The catalog speaks of today, the stream of the past: a relation that is no partition of the outbox today may have been
+//! one when the row was written. It counts as one if it has an outbox's columns, and either the publication holds nothing
+//! but the outbox, or the relation is gone and the outbox is partitioned.
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use headwater_core::event::Role;
+use tokio_postgres::types::ToSql;
+
 use super::Settings;
+use super::decode::Relation;
 use super::facts::Facts;
 use super::rows::{Answer, Question};
 use super::session::{Session, cell};
@@ -21,17 +26,18 @@ pub(super) type Looking = Pin<Box<dyn Future<Output = Result<(Question, Answer),
 pub(super) struct Catalog {
     pub session: Arc<Session>,
     pub settings: Settings,
-    /// Nothing but the outbox is in the publication.
-    only_outbox: bool,
+    version: i32,
+    /// The oid of the outbox: it stays, whatever the table is called later.
+    outbox: u32,
 }
 
 impl Catalog {
     pub(super) fn new(session: Session, settings: &Settings, facts: &Facts) -> Catalog {
-        let publication = facts.publication.as_ref();
         Catalog {
             session: Arc::new(session),
             settings: settings.clone(),
-            only_outbox: publication.is_some_and(|publication| publication.only_table),
+            version: facts.server.version,
+            outbox: facts.table.as_ref().map_or(0, |table| table.oid),
         }
     }
 
@@ -39,9 +45,8 @@ impl Catalog {
     pub(super) fn look(&self, question: Question) -> Looking {
         let catalog = self.clone();
         Box::pin(async move {
-            let is_outbox =
-                catalog.only_outbox || catalog.is_partition(question.relation.id).await?;
-            let kinds = if is_outbox || catalog.is_named_so(&question) {
+            let is_outbox = question.is_named_so || catalog.is_outbox(&question.relation).await?;
+            let kinds = if is_outbox {
                 catalog.kinds(&question.types).await?
             } else {
                 HashMap::new()
@@ -50,19 +55,34 @@ impl Catalog {
         })
     }
 
-    fn is_named_so(&self, question: &Question) -> bool {
-        let Question { relation, .. } = question;
-        relation.schema == self.settings.schema && relation.name == self.settings.table
-    }
-
-    async fn is_partition(&self, relation: u32) -> Result<bool, Error> {
-        let sql = "SELECT EXISTS (
-                     SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-                            CROSS JOIN LATERAL pg_partition_tree(c.oid) t
-                      WHERE n.nspname = $1::text AND c.relname = $2::text AND $3::oid IN (c.oid, t.relid::oid))";
-        let Settings { schema, table, .. } = &self.settings;
-        let row = self.session.row(sql, &[schema, table, &relation]).await?;
-        row.map_or(Ok(false), |row| cell(&row, 0))
+    /// The outbox itself, a partition of it, or what must have been one.
+    async fn is_outbox(&self, relation: &Relation) -> Result<bool, Error> {
+        // Whole schemas can be published since version 15.
+        let schemas = if self.version >= 150_000 {
+            "EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = p.oid)"
+        } else {
+            "false"
+        };
+        let sql = format!(
+            "SELECT $2::oid = $3::oid
+                    OR EXISTS (SELECT FROM pg_partition_tree($2::oid::regclass) t WHERE t.relid::oid = $3::oid),
+                    EXISTS (SELECT FROM pg_publication p
+                             WHERE p.pubname = $1::text AND NOT p.puballtables AND NOT {schemas} AND NOT EXISTS (
+                                   SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid <> $2::oid))
+                    OR NOT EXISTS (SELECT FROM pg_class WHERE oid = $3::oid)
+                       AND EXISTS (SELECT FROM pg_class WHERE oid = $2::oid AND relkind = 'p')"
+        );
+        let named = [
+            &self.settings.publication as &(dyn ToSql + Sync),
+            &self.outbox,
+            &relation.id,
+        ];
+        let Some(row) = self.session.row(&sql, &named).await? else {
+            return Ok(false);
+        };
+        let is_today: bool = cell(&row, 0)?;
+        let may_have_been: bool = cell(&row, 1)?;
+        Ok(is_today || may_have_been && looks_like_one(relation))
     }
 
     /// The outbox's columns as they are today.
@@ -100,6 +120,16 @@ impl Catalog {
         }
         Ok(kinds)
     }
+}
+
+fn looks_like_one(relation: &Relation) -> bool {
+    let has = |role: Role| {
+        relation
+            .columns
+            .iter()
+            .any(|column| column.name == role.name())
+    };
+    Role::ALL.into_iter().all(has)
 }
 
 /// Of a type that is no domain.

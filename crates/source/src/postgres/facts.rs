@@ -62,8 +62,6 @@ pub(super) struct PublicationFacts {
     pub update: bool,
     pub via_root: bool,
     pub has_table: bool,
-    /// Nothing but the outbox is in it.
-    pub only_table: bool,
     /// Its conditions on the outbox's rows.
     pub filters: Vec<String>,
     /// The columns of the outbox that it leaves out.
@@ -91,7 +89,7 @@ impl Facts {
         let ask = Ask { session, settings };
         let server = ask.server().await?;
         let table = ask.table().await?;
-        let publication = ask.publication(server.version, table.as_ref()).await?;
+        let publication = ask.publication(table.as_ref()).await?;
         Ok(Facts {
             server,
             table,
@@ -174,20 +172,12 @@ impl Ask<'_> {
 
     async fn publication(
         &self,
-        version: i32,
         table: Option<&TableFacts>,
     ) -> Result<Option<PublicationFacts>, Error> {
         let table_oid = table.map_or(0, |table| table.oid);
-        // Whole schemas can be published since version 15.
-        let whole_schemas = if version >= 150_000 {
-            "EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = p.oid)"
-        } else {
-            "false"
-        };
         // `pg_publication_tables` names the root of a partitioned table, or its leaves. It has row filters and column
         // lists since version 15.
-        let sql = format!(
-            "WITH parts AS (
+        let sql = "WITH parts AS (
                SELECT to_jsonb(t) AS part FROM pg_publication_tables t
                  JOIN pg_class c ON c.relname = t.tablename
                  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = t.schemaname
@@ -197,19 +187,15 @@ impl Ask<'_> {
                     EXISTS (SELECT FROM parts)
                       OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = $2::oid)
                       AS has_table,
-                    NOT p.puballtables AND NOT {whole_schemas}
-                      AND NOT EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid <> $2::oid)
-                      AS only_table,
                     ARRAY(SELECT DISTINCT part ->> 'rowfilter' FROM parts WHERE part ->> 'rowfilter' IS NOT NULL)
                       AS filters,
                     ARRAY(SELECT a.attname::text FROM pg_attribute a
                            WHERE a.attrelid = $2::oid AND a.attnum > 0 AND NOT a.attisdropped
                              AND EXISTS (SELECT FROM parts WHERE jsonb_typeof(part -> 'attnames') = 'array'
                                             AND NOT part -> 'attnames' ? a.attname::text)) AS hidden
-               FROM pg_publication p WHERE p.pubname = $1::text"
-        );
+               FROM pg_publication p WHERE p.pubname = $1::text";
         let named: [Parameter<'_>; 2] = [&self.settings.publication, &table_oid];
-        let Some(row) = self.session.row(&sql, &named).await? else {
+        let Some(row) = self.session.row(sql, &named).await? else {
             return Ok(None);
         };
         Ok(Some(PublicationFacts {
@@ -217,7 +203,6 @@ impl Ask<'_> {
             update: cell(&row, "pubupdate")?,
             via_root: cell(&row, "pubviaroot")?,
             has_table: cell(&row, "has_table")?,
-            only_table: cell(&row, "only_table")?,
             filters: cell(&row, "filters")?,
             hidden_columns: cell(&row, "hidden")?,
         }))

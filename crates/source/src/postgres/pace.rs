@@ -151,7 +151,7 @@ mod tests {
             let waiting = silence.begin();
             sleep(Duration::from_secs(10)).await;
             drop(waiting);
-            sleep(Duration::from_secs(3600)).await;
+            sleep(Duration::from_hours(1)).await;
         }
         let waiting = silence.begin();
         let before = Instant::now();

@@ -295,3 +295,190 @@ pub(super) fn on_the_way(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::setup::tests::{publication, settings, slot, sound, table};
+    use super::*;
+
+    fn refused(result: Result<(), Error>, says: &str) {
+        match result {
+            Err(error @ Error::Fatal { .. }) => {
+                assert!(error.to_string().contains(says), "{error}");
+            }
+            other => panic!("not refused ({says}): {other:?}"),
+        }
+    }
+
+    fn identity() -> Identity {
+        Identity {
+            system: "123".into(),
+            timeline: 1,
+            database: "shop".into(),
+            slot: "headwater_shop".into(),
+        }
+    }
+
+    fn system() -> System {
+        System {
+            identifier: "123".into(),
+            timeline: 1,
+            flushed: Lsn(500),
+        }
+    }
+
+    #[test]
+    fn a_sound_database_is_resumed() {
+        assert_eq!(fit_server(&sound().server), Ok(()));
+        assert_eq!(fit(&sound(), &settings()), Ok(()));
+        assert_eq!(
+            not_moved(sound().slot.as_ref(), Lsn(100), &settings()),
+            Ok(())
+        );
+        assert_eq!(
+            same_log(&identity(), Lsn(500), &system(), &settings()),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn a_table_or_publication_that_cannot_serve_is_refused() {
+        for (change, says) in [
+            (
+                (|f| f.table = None) as fn(&mut Facts),
+                "table eventlog.events is not in",
+            ),
+            (|f| table(f).kind = "v".into(), "is no table"),
+            (|f| table(f).persistence = "u".into(), "SET LOGGED"),
+            (
+                |f| f.publication = None,
+                "publication headwater_shop does not exist",
+            ),
+            (
+                |f| publication(f).has_table = false,
+                "ADD TABLE eventlog.events",
+            ),
+            (
+                |f| publication(f).insert = false,
+                "does not publish inserts",
+            ),
+            (
+                |f| publication(f).update = true,
+                "updates would come as inserts",
+            ),
+        ] {
+            let mut facts = sound();
+            change(&mut facts);
+            refused(fit(&facts, &settings()), says);
+        }
+    }
+
+    #[test]
+    fn updates_without_a_row_filter_are_harmless() {
+        let mut facts = sound();
+        publication(&mut facts).update = true;
+        publication(&mut facts).filters.clear();
+        assert_eq!(fit(&facts, &settings()), Ok(()));
+    }
+
+    #[test]
+    fn a_slot_that_cannot_serve_is_refused() {
+        for (change, says) in [
+            ((|f| f.slot = None) as fn(&mut Facts), "headwater adopt"),
+            (|f| slot(f).kind = "physical".into(), "physical"),
+            (
+                |f| slot(f).plugin = Some("wal2json".into()),
+                "must be for pgoutput",
+            ),
+            (
+                |f| slot(f).database = Some("other".into()),
+                "belongs to database other",
+            ),
+            (|f| slot(f).temporary = true, "temporary"),
+            (
+                |f| slot(f).wal_status = Some("lost".into()),
+                "its log was removed",
+            ),
+            (
+                |f| slot(f).invalidated = Some("idle_timeout".into()),
+                "idle_timeout",
+            ),
+        ] {
+            let mut facts = sound();
+            change(&mut facts);
+            refused(fit(&facts, &settings()), says);
+        }
+    }
+
+    #[test]
+    fn a_slot_held_by_a_stranger_is_refused_and_one_held_by_us_is_waited_for() {
+        let mut facts = sound();
+        slot(&mut facts).active_pid = Some(42);
+        refused(
+            fit(&facts, &settings()),
+            "another role's session (process 42",
+        );
+        slot(&mut facts).active_application = Some("Debezium".into());
+        refused(fit(&facts, &settings()), "\"Debezium\" (process 42");
+        slot(&mut facts).active_application = Some("headwater shop".into());
+        assert!(matches!(fit(&facts, &settings()), Err(Error::Transient(_))));
+    }
+
+    #[test]
+    fn a_standby_is_waited_for() {
+        let mut facts = sound();
+        facts.server.is_standby = true;
+        assert!(matches!(
+            fit_server(&facts.server),
+            Err(Error::Transient(_))
+        ));
+    }
+
+    #[test]
+    fn a_slot_past_the_position_is_refused() {
+        let says = "stands at 0/64, past the remembered position 0/63";
+        refused(not_moved(sound().slot.as_ref(), Lsn(99), &settings()), says);
+    }
+
+    #[test]
+    fn another_log_is_refused() {
+        let check = |change: fn(&mut Identity, &mut System), says: &str| {
+            let (mut identity, mut system) = (identity(), system());
+            change(&mut identity, &mut system);
+            refused(same_log(&identity, Lsn(500), &system, &settings()), says);
+        };
+        check(
+            |_, system| system.identifier = "456".into(),
+            "system identifier 123, and this is 456",
+        );
+        check(
+            |identity, _| identity.database = "other".into(),
+            "belongs to database other",
+        );
+        check(
+            |identity, _| identity.slot = "other".into(),
+            "belongs to slot other",
+        );
+        check(
+            |_, system| system.flushed = Lsn(499),
+            "the server's log ends at 0/1F3",
+        );
+    }
+
+    #[test]
+    fn a_position_past_the_fork_is_refused() {
+        let history = History::parse("1\t0/64\twhy\n2\t0/C8\twhy\n");
+        let at = |timeline, position| {
+            let identity = Identity {
+                timeline,
+                ..identity()
+            };
+            on_the_way(&identity, Lsn(position), 3, &history)
+        };
+        assert_eq!(at(1, 100), Ok(()));
+        refused(at(1, 101), "left timeline 1 at 0/64");
+        assert_eq!(at(2, 200), Ok(()));
+        refused(at(2, 201), "left timeline 2 at 0/C8");
+        refused(at(4, 10), "does not come from timeline 4");
+    }
+}

@@ -155,3 +155,17 @@ fn config(settings: &Settings, application: &str, more: &[(&str, &str)]) -> Resu
     }
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_session_is_pinned_and_a_later_setting_wins() {
+        let options = options(&[("idle_session_timeout", "30s")]);
+        assert!(options.starts_with("-c DateStyle=ISO -c TimeZone=UTC "));
+        let zero = options.find("idle_session_timeout=0").expect("pinned");
+        let later = options.find("idle_session_timeout=30s").expect("added");
+        assert!(zero < later && options.ends_with("30s"));
+    }
+}

@@ -7,7 +7,6 @@ mod check;
 use std::time::Duration;
 
 use headwater_core::event::Role;
-use tracing::info;
 
 use super::facts::{self, Facts};
 use super::position::{Identity, Lsn};
@@ -19,7 +18,7 @@ use crate::Error;
 pub use check::check;
 
 /// Making a slot waits until every transaction that is open now has ended.
-const SLOT_LIMIT: Duration = Duration::from_secs(60);
+pub(super) const SLOT_LIMIT: Duration = Duration::from_mins(1);
 
 /// What `init` did, and where the pipeline begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +32,13 @@ pub struct InitOutcome {
 /// Makes the publication, then the slot, where they are missing.
 pub async fn init(settings: &Settings) -> Result<InitOutcome, Error> {
     let limit = format!("{}s", SLOT_LIMIT.as_secs());
-    let options = [("statement_timeout", limit.as_str())];
+    let options = [("statement_timeout", limit.as_str()), ("lock_timeout", "0")];
     let application = session::application(settings);
     let session = Session::open_as(settings, &application, &options).await?;
     let facts = Facts::read(&session, settings).await?;
     let mut made = Vec::new();
     for step in plan(settings, &facts)? {
         if run(&session, settings, &step).await? {
-            info!(pipeline = settings.name, made = step.makes, "made");
             made.push(step.makes);
         }
     }
@@ -184,14 +182,7 @@ async fn run(session: &Session, settings: &Settings, step: &Step) -> Result<bool
     let Err(error) = done else { return Ok(true) };
     match error.code().map(tokio_postgres::error::SqlState::code) {
         Some("42710") => Ok(false),
-        Some("57014") => Err(Error::fatal(
-            format!(
-                "{} could not be made: transactions that began earlier are still open",
-                step.makes
-            ),
-            "end them, or try again later: SELECT pid, usename, application_name, xact_start FROM pg_stat_activity WHERE \
-             backend_xid IS NOT NULL ORDER BY xact_start;",
-        )),
+        Some("57014") => Err(still_open(&step.makes)),
         Some("42501") => Err(Error::fatal(
             format!("role {} may not make {}", settings.user, step.makes),
             format!(
@@ -201,6 +192,15 @@ async fn run(session: &Session, settings: &Settings, step: &Step) -> Result<bool
         )),
         _ => Err(verdict::of_sql(&error, settings)),
     }
+}
+
+/// It waited for others in vain.
+pub(super) fn still_open(what: &str) -> Error {
+    Error::fatal(
+        format!("{what} could not be made: transactions that began earlier are still open"),
+        "end them, or try again later: SELECT pid, usename, application_name, xact_start FROM pg_stat_activity WHERE \
+         backend_xid IS NOT NULL ORDER BY xact_start;",
+    )
 }
 
 async fn position_of(session: &Session, settings: &Settings) -> Result<(Lsn, Identity), Error> {
@@ -227,4 +227,144 @@ async fn position_of(session: &Session, settings: &Settings) -> Result<(Lsn, Ide
         slot: settings.slot.clone(),
     };
     Ok((position, identity))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use super::super::facts::{PublicationFacts, Server, SlotFacts, TableFacts};
+    use super::*;
+
+    pub fn settings() -> Settings {
+        Settings {
+            name: "shop".into(),
+            host: "localhost".into(),
+            port: 5432,
+            user: "cdc".into(),
+            password: Arc::new(|| Ok(None)),
+            database: "shop".into(),
+            schema: "eventlog".into(),
+            table: "events".into(),
+            slot: "headwater_shop".into(),
+            publication: "headwater_shop".into(),
+            silence_timeout: Duration::from_secs(30),
+        }
+    }
+
+    /// A server with everything that `init` makes.
+    pub fn sound() -> Facts {
+        Facts {
+            server: Server {
+                version: 170_012,
+                wal_level: "logical".into(),
+                is_standby: false,
+                max_slots: 10,
+                slots: 1,
+                max_senders: 10,
+                senders: 0,
+                max_slot_wal_keep_mb: -1,
+                holder: None,
+            },
+            table: Some(TableFacts {
+                oid: 7,
+                kind: "r".into(),
+                persistence: "p".into(),
+                columns: Role::ALL.map(|role| role.name().to_owned()).to_vec(),
+                may_select: true,
+            }),
+            publication: Some(PublicationFacts {
+                insert: true,
+                via_root: true,
+                has_table: true,
+                filters: vec!["(event_type IS NOT NULL)".into()],
+                ..PublicationFacts::default()
+            }),
+            slot: Some(SlotFacts {
+                plugin: Some("pgoutput".into()),
+                kind: "logical".into(),
+                database: Some("shop".into()),
+                confirmed: Some(Lsn(100)),
+                wal_status: Some("reserved".into()),
+                ..SlotFacts::default()
+            }),
+        }
+    }
+
+    pub fn table(facts: &mut Facts) -> &mut TableFacts {
+        facts.table.as_mut().expect("sound")
+    }
+
+    pub fn publication(facts: &mut Facts) -> &mut PublicationFacts {
+        facts.publication.as_mut().expect("sound")
+    }
+
+    pub fn slot(facts: &mut Facts) -> &mut SlotFacts {
+        facts.slot.as_mut().expect("sound")
+    }
+
+    fn sql(change: impl FnOnce(&mut Facts)) -> Result<Vec<String>, Error> {
+        let mut facts = sound();
+        change(&mut facts);
+        let steps = plan(&settings(), &facts)?;
+        Ok(steps.into_iter().map(|step| step.sql).collect())
+    }
+
+    #[test]
+    fn nothing_is_made_twice() {
+        assert_eq!(sql(|_| {}), Ok(vec![]));
+    }
+
+    #[test]
+    fn the_publication_is_made_before_the_slot() {
+        let nothing = |version| {
+            move |facts: &mut Facts| {
+                facts.server.version = version;
+                facts.publication = None;
+                facts.slot = None;
+            }
+        };
+        let publication = |filter: &str| {
+            format!(
+                "CREATE PUBLICATION \"headwater_shop\" FOR TABLE \"eventlog\".\"events\"{filter} WITH (publish = 'insert', \
+                 publish_via_partition_root = true)"
+            )
+        };
+        let filter = " WHERE (\"event_type\" IS NOT NULL)";
+        let slot = |more: &str| {
+            format!(
+                "SELECT pg_create_logical_replication_slot('headwater_shop', 'pgoutput', false, false{more})"
+            )
+        };
+        let made = |filter, more| Ok(vec![publication(filter), slot(more)]);
+        assert_eq!(sql(nothing(140_010)), made("", ""));
+        assert_eq!(sql(nothing(150_000)), made(filter, ""));
+        assert_eq!(sql(nothing(170_000)), made(filter, ", true"));
+        assert_eq!(sql(|facts| facts.slot = None), Ok(vec![slot(", true")]));
+    }
+
+    #[test]
+    fn what_is_there_but_cannot_be_used_is_refused() {
+        for (change, says) in [
+            (
+                (|f| f.publication = None) as fn(&mut Facts),
+                "cannot use one that is younger than itself",
+            ),
+            (|f| f.server.is_standby = true, "is a standby"),
+            (|f| f.server.version = 130_000, "needs 14 or newer"),
+            (|f| f.table = None, "is not in database shop"),
+            (
+                |f| slot(f).plugin = Some("wal2json".into()),
+                "made for wal2json",
+            ),
+            (
+                |f| slot(f).database = Some("other".into()),
+                "belongs to database other",
+            ),
+        ] {
+            let error = sql(change).expect_err(says);
+            assert!(matches!(error, Error::Fatal { .. }), "{error}");
+            assert!(error.to_string().contains(says), "{error}");
+        }
+    }
 }

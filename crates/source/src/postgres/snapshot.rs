@@ -3,11 +3,11 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use headwater_core::event::Role;
 use headwater_core::row::{Change, Row, Table, Value};
+use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
@@ -18,13 +18,11 @@ use super::pace::{Pace, Silence};
 use super::position::Lsn;
 use super::rows::Rows;
 use super::session::Session;
+use super::setup::SLOT_LIMIT;
 use super::stream::Gate;
 use super::value::{self, Kind};
-use super::{Log, Settings, ident, resume, verdict};
+use super::{Log, Settings, ident, resume, setup, verdict};
 use crate::Error;
-
-/// Making a slot waits for the transactions that are open now.
-const SLOT_LIMIT: Duration = Duration::from_secs(60);
 
 /// The latest rows of the table, the oldest of them first.
 pub async fn latest(settings: &Settings, limit: u32) -> Result<Vec<Row>, Error> {
@@ -111,7 +109,10 @@ pub async fn follow(settings: &Settings) -> Result<Log, Error> {
         "CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT",
         ident(&slot)
     );
-    gate.run(&make, SLOT_LIMIT).await?;
+    match timeout(SLOT_LIMIT, gate.run(&make, 2 * SLOT_LIMIT)).await {
+        Ok(answer) => answer?,
+        Err(_) => return Err(setup::still_open("a temporary slot")),
+    }
     Ok(Log {
         stream: gate.start().await?,
         rows: Rows::new(&settings.schema, &settings.table, Lsn(0)),

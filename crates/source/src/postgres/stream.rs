@@ -81,6 +81,8 @@ impl Gate {
         );
         config.port = settings.port;
         config.start_lsn = pgwire_replication::lsn::Lsn(start_at.0);
+        // By itself the client would confirm that at once, and before version 18 this can move a slot backwards.
+        config.ack_lsn = Some(pgwire_replication::lsn::Lsn::ZERO);
         config.status_interval = STATUS_INTERVAL;
         config.buffer_events = BUFFERED_FRAMES;
         config.binary = true;
@@ -91,6 +93,7 @@ impl Gate {
                 &sender_timeout(settings.silence_timeout),
             ),
             ("statement_timeout", "0"),
+            ("lock_timeout", "0"),
         ]));
         let client = ReplicationClient::connect_gated(config)
             .await
@@ -215,10 +218,10 @@ fn frame(event: ReplicationEvent) -> Frame {
     }
 }
 
-/// A quiet server speaks at half of this time: well before we would call it silent.
+/// A quiet server speaks at half of this time, well before we would call it silent. Not shorter than it must be: while
+/// the server decodes a neighbour's huge transaction it hears nothing of us either, and would give us up.
 fn sender_timeout(silence: Duration) -> String {
-    let longest = Duration::from_secs(10);
-    let timeout = (silence * 2 / 3).clamp(Duration::from_secs(1), longest);
+    let timeout = (silence * 2 / 3).clamp(Duration::from_secs(1), Duration::from_mins(1));
     format!("{}ms", timeout.as_millis())
 }
 

@@ -65,7 +65,7 @@ fn advice(code: &str, settings: &Settings) -> Option<String> {
     Some(match code {
         "28P01" => format!("the server refused the password of role {user}: {PASSWORD}"),
         "28000" => format!(
-            "let role {user} in: ALTER ROLE \"{user}\" LOGIN REPLICATION; and a line in pg_hba.conf such as \
+            "role {user} must exist and be let in: CREATE ROLE or ALTER ROLE \"{user}\" LOGIN REPLICATION; and a line in pg_hba.conf such as \
              `host {database} {user} <Headwater's address>/32 scram-sha-256`, then SELECT pg_reload_conf();"
         ),
         "3D000" => format!(
@@ -96,4 +96,46 @@ fn advice(code: &str, settings: &Settings) -> Option<String> {
         ),
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::setup::tests::settings;
+    use super::*;
+
+    #[test]
+    fn a_person_is_asked_for_what_only_a_person_can_mend() {
+        for (code, says) in [
+            ("28P01", "password of role cdc"),
+            ("28000", "pg_hba.conf"),
+            ("3D000", "database shop"),
+            ("42501", "ALTER ROLE \"cdc\" REPLICATION"),
+            ("42704", "headwater init"),
+            ("42P01", "table eventlog.events"),
+            ("55000", "headwater check"),
+            ("53400", "max_replication_slots"),
+            ("58P01", "headwater adopt"),
+        ] {
+            let error = of_text(&format!("what (it) said (SQLSTATE {code})"), &settings());
+            let Error::Fatal { what, advice } = error else {
+                panic!("{code} is not fatal");
+            };
+            assert_eq!(what, "what (it) said");
+            assert!(advice.contains(says), "{advice}");
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again() {
+        let codes = [
+            "53300", "55006", "57P01", "57P02", "57P03", "57P05", "08006", "08001", "57014",
+            "XX000", "40001",
+        ];
+        for code in codes {
+            let error = of_text(&format!("said (SQLSTATE {code})"), &settings());
+            assert_eq!(error, Error::transient("said"), "{code}");
+        }
+        let error = of_text("unknown server error", &settings());
+        assert_eq!(error, Error::transient("unknown server error"));
+    }
 }

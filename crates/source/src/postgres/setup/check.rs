@@ -64,7 +64,7 @@ impl Findings {
     fn server(&mut self, facts: &Facts, settings: &Settings) {
         let server = &facts.server;
         let major = server.version / 10_000;
-        if let Err(error) = resume::fit_server(server) {
+        if let Err(error) = super::primary(facts) {
             return self.error(error);
         }
         self.ok(format!(
@@ -255,5 +255,116 @@ fn definition(settings: &Settings, columns: Vec<String>) -> Table {
         schema: settings.schema.clone(),
         name: settings.table.clone(),
         columns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::facts::Server;
+    use super::super::tests::{publication, settings, slot, sound, table};
+    use super::*;
+
+    fn found(facts: &Facts) -> Vec<(Level, String)> {
+        let mut findings = Findings::default();
+        let (settings, outbox) = (settings(), Outbox::ekbatan());
+        findings.server(facts, &settings);
+        findings.table(facts, &settings, &outbox);
+        findings.publication(facts, &settings, &outbox);
+        findings.slot(facts, &settings);
+        let findings = findings.0.into_iter();
+        findings.map(|f| (f.level, f.what)).collect()
+    }
+
+    /// What is found besides what is fine.
+    fn troubles(change: impl FnOnce(&mut Facts)) -> Vec<(Level, String)> {
+        let mut facts = sound();
+        change(&mut facts);
+        let mut found = found(&facts);
+        found.retain(|(level, _)| *level != Level::Ok);
+        found
+    }
+
+    fn one(level: Level, what: &str, change: impl FnOnce(&mut Facts)) {
+        let troubles = troubles(change);
+        assert_eq!(troubles.len(), 1, "{troubles:?}");
+        assert_eq!(troubles[0].0, level);
+        assert!(troubles[0].1.contains(what), "{}", troubles[0].1);
+    }
+
+    #[test]
+    fn a_sound_database_has_no_trouble() {
+        assert_eq!(troubles(|_| {}), []);
+    }
+
+    #[test]
+    fn what_lacks_is_a_problem() {
+        use Level::Problem;
+        one(Problem, "publication headwater_shop does not exist", |f| {
+            f.publication = None;
+        });
+        one(Problem, "slot headwater_shop does not exist", |f| {
+            f.slot = None;
+        });
+        one(Problem, "is a standby", |f| f.server.is_standby = true);
+        one(Problem, "wal_level is replica", |f| {
+            f.server.wal_level = "replica".into();
+        });
+        one(Problem, "has no column delivered", |f| {
+            table(f).columns.retain(|column| column != "delivered");
+        });
+        one(Problem, "leaves out column payload", |f| {
+            publication(f).hidden_columns = vec!["payload".into(), "extra".into()];
+        });
+        one(Problem, "all 10 replication connections", |f| {
+            f.server.senders = 10;
+        });
+    }
+
+    #[test]
+    fn a_full_server_has_no_room_for_a_new_slot() {
+        let troubles = troubles(|f| {
+            f.slot = None;
+            f.server.slots = f.server.max_slots;
+        });
+        assert_eq!(troubles.len(), 2);
+        assert!(troubles[1].1.contains("all 10 slots"));
+    }
+
+    #[test]
+    fn what_works_but_could_be_better_is_a_warning() {
+        use Level::Warning;
+        one(Warning, "not tried with PostgreSQL 19", |f| {
+            f.server.version = 190_001;
+        });
+        one(Warning, "may not read table", |f| {
+            table(f).may_select = false;
+        });
+        one(Warning, "under their own names", |f| {
+            table(f).kind = "p".into();
+            publication(f).via_root = false;
+        });
+        one(Warning, "about to remove log", |f| {
+            slot(f).wal_status = Some("unreserved".into());
+        });
+        one(Warning, "holds back 600 MiB", |f| {
+            f.server.max_slot_wal_keep_mb = 1000;
+            slot(f).retained_bytes = Some(600 * 1024 * 1024);
+        });
+    }
+
+    #[test]
+    fn a_running_instance_is_fine() {
+        assert_eq!(
+            troubles(|f| {
+                f.server = Server {
+                    holder: Some(42),
+                    senders: 10,
+                    ..f.server.clone()
+                };
+                slot(f).active_pid = Some(43);
+                slot(f).active_application = Some("headwater shop".into());
+            }),
+            []
+        );
     }
 }
