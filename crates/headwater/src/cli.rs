@@ -8,7 +8,7 @@ mod peek;
 mod run;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -134,21 +134,25 @@ fn command(cli: Cli) -> Result<(), Exit> {
         .map_err(|e| Exit::Unexpected(format!("the runtime could not be started: {e}")))?;
     let done = match cli.command {
         Command::Demo(args) => runtime.block_on(demo::demo(&args)),
-        Command::Check { format } => runtime.block_on(check::check(&load(cli.config)?, format)),
-        Command::Init { dry_run } => runtime.block_on(init::init(&load(cli.config)?, dry_run)),
-        Command::Run { init } => runtime.block_on(run::run(&load(cli.config)?, init)),
-        Command::Peek { limit, follow } => {
-            runtime.block_on(peek::peek(&load(cli.config)?, limit, follow))
+        Command::Check { format } => {
+            runtime.block_on(check::check(&load(cli.config.as_deref())?, format))
         }
-        Command::Adopt => runtime.block_on(adopt::adopt(&load(cli.config)?)),
+        Command::Init { dry_run } => {
+            runtime.block_on(init::init(&load(cli.config.as_deref())?, dry_run))
+        }
+        Command::Run { init } => runtime.block_on(run::run(&load(cli.config.as_deref())?, init)),
+        Command::Peek { limit, follow } => {
+            runtime.block_on(peek::peek(&load(cli.config.as_deref())?, limit, follow))
+        }
+        Command::Adopt => runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?)),
     };
     // A thread that waits for a broker that is away must not keep the process.
     runtime.shutdown_background();
     done
 }
 
-fn load(file: Option<PathBuf>) -> Result<Config, Exit> {
-    let config = config::load(file.as_deref())?;
+fn load(file: Option<&Path>) -> Result<Config, Exit> {
+    let config = config::load(file)?;
     crate::telemetry::start(config.log());
     Ok(config)
 }

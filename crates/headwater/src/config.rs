@@ -54,7 +54,7 @@ pub fn parse(
     Config::new(written)
 }
 
-/// Whether to write in colour: on a terminal, unless the user asked for none (the NO_COLOR convention).
+/// Whether to write in colour: on a terminal, unless the user asked for none (the `NO_COLOR` convention).
 pub fn colour(on_a_terminal: bool) -> bool {
     on_a_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

@@ -17,7 +17,7 @@ use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
 use crate::pipeline::{Ask, Destination, Pipeline, Stop, Tally, supervise};
 
 /// How long the demo waits for the last events to arrive before it calls them lost.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -223,6 +223,7 @@ fn latency(written: &Written, delivered: &[(String, Instant)]) -> Option<(Durati
     Some((*took.get(took.len() / 2)?, *took.last()?))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn sqlite(error: rusqlite::Error) -> Exit {
     Exit::Unexpected(format!("the demo's SQLite file: {error}"))
 }

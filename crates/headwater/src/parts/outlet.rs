@@ -19,7 +19,6 @@ use crate::pipeline::Destination;
 const LOOK: Duration = Duration::from_secs(10);
 
 /// A sink of either kind.
-#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum AnySink {
     Kafka(Kafka),
     Stdout(Stdout),
@@ -44,7 +43,6 @@ impl Sink for AnySink {
 }
 
 /// A memory of either kind.
-#[expect(clippy::large_enum_variant, reason = "there is one in a process")]
 pub enum AnyPositions {
     Topic(KafkaPositions),
     File(FilePositions),

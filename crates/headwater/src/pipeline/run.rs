@@ -114,8 +114,11 @@ where
             if stopping && !self.inside && self.is_settled() {
                 return Ended::Asked;
             }
+            if stopping {
+                self.memory.hurry();
+            }
             let reading = self.has_room() && (self.inside || !stopping);
-            let step = tokio::select! {
+            let done = tokio::select! {
                 report = self.sink.next_report() => self.reported(report),
                 written = self.positions.written(), if self.memory.is_writing() => {
                     match self.written(written) {
@@ -130,35 +133,29 @@ where
                 },
                 now = self.clock.tick() => self.ticked(now),
                 () = stop.turn(stopping) => {
-                    self.memory.hurry();
                     if std::mem::replace(&mut stopping, true) { Err(self.overdue()) } else { Ok(()) }
                 }
             };
-            if let Err(ended) = step {
+            if let Err(ended) = done {
                 return ended;
             }
         }
     }
 
     /// Waits, without a source, until everything that was read is settled and remembered.
-    pub async fn drain(&mut self, stop: &mut Stop) -> Ended {
-        loop {
-            if self.is_settled() {
-                return Ended::Asked;
-            }
+    pub async fn drain(&mut self, stop: &mut Stop) -> Result<(), Ended> {
+        while !self.is_settled() {
             self.memory.hurry();
-            let step = tokio::select! {
+            tokio::select! {
                 report = self.sink.next_report() => self.reported(report),
                 written = self.positions.written(), if self.memory.is_writing() => {
                     self.written(written).map(drop)
                 }
                 now = self.clock.tick() => self.remember(now),
                 () = stop.overdue() => Err(self.overdue()),
-            };
-            if let Err(ended) = step {
-                return ended;
-            }
+            }?;
         }
+        Ok(())
     }
 
     fn read(&mut self, item: Item<P>) -> Result<(), Ended> {
@@ -236,7 +233,8 @@ where
             && self.ledger.span() < self.bound.messages * SPAN
     }
 
-    fn is_settled(&self) -> bool {
+    /// Nothing is on its way, and nothing is left to be remembered.
+    pub fn is_settled(&self) -> bool {
         self.waiting.is_empty() && self.ledger.outstanding() == 0 && self.memory.is_clear()
     }
 

@@ -153,9 +153,11 @@ async fn attempt<O: Origin, D: Destination>(
             }
             // Its connection first: a server that is to be stopped would wait for it.
             drop(source);
-            match run.drain(stop).await {
-                Ended::Asked => {}
-                other => return other,
+            if !run.is_settled() {
+                info!("waiting for the acks of what was read");
+            }
+            if let Err(worse) = run.drain(stop).await {
+                return worse;
             }
         }
     }
