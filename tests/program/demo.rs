@@ -1,10 +1,12 @@
 //! `headwater demo`: the whole path with nothing installed.
 
 use std::collections::HashSet;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{code, run, stderr, stdout};
+use crate::{code, headwater, run, stderr, stdout};
 
 fn demo(args: &[&str]) -> (Vec<Value>, String) {
     let folder = tempfile::tempdir().unwrap();
@@ -59,4 +61,29 @@ fn sentinels_rollbacks_and_updates_never_become_messages() {
     };
     assert!(number("skipped") > 0, "{summary}");
     assert!(number("never seen") > 0, "{summary}");
+}
+
+#[test]
+fn interrupted_it_still_delivers_all_that_was_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = headwater(
+        folder.path(),
+        &["demo", "--events", "1000000", "--rate", "5000"],
+    )
+    .stdout(Stdio::null())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let sent = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("lost        0"),
+        "{}",
+        stderr(&output)
+    );
 }

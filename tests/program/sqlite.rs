@@ -134,6 +134,28 @@ fn without_init_it_refuses_and_says_so() {
 }
 
 #[test]
+fn an_init_that_was_killed_is_done_again_and_run_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    outbox(folder.path());
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    // What init leaves behind when it is killed before it knows the position.
+    let file = folder.path().join("position.json");
+    let mut record: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    record["position"] = Value::Null;
+    record["source"] = Value::Null;
+    fs::write(&file, record.to_string()).unwrap();
+    let output = run(folder.path(), &["run"]);
+    assert_eq!(code(&output), Some(3));
+    assert!(
+        stderr(&output).contains("headwater init"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    assert_eq!(code(&run(folder.path(), &["check"])), Some(0));
+}
+
+#[test]
 fn rows_that_are_already_there_need_the_users_word() {
     let folder = tempfile::tempdir().unwrap();
     let database = outbox(folder.path());
@@ -192,6 +214,7 @@ fn a_restored_copy_of_the_file_is_refused_until_it_is_adopted() {
         folder.path().join("shop.db"),
     )
     .unwrap();
+    assert_eq!(code(&run(folder.path(), &["check"])), Some(3));
     let output = run(folder.path(), &["run"]);
     assert_eq!(code(&output), Some(3), "{}", stderr(&output));
     assert!(
@@ -230,6 +253,14 @@ fn peek_prints_the_latest_rows_as_they_would_be_published() {
 fn check_finds_nothing_wrong_and_then_what_is() {
     let folder = tempfile::tempdir().unwrap();
     let database = outbox(folder.path());
+    let output = run(folder.path(), &["check"]);
+    assert_eq!(code(&output), Some(3));
+    assert!(
+        stdout(&output).contains("has no position record"),
+        "{}",
+        stdout(&output)
+    );
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
     let output = run(folder.path(), &["check"]);
     assert_eq!(
         code(&output),

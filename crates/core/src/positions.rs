@@ -30,6 +30,13 @@ pub struct Record {
     pub headwater: String,
 }
 
+impl Record {
+    /// False while `init` is making what the pipeline needs: it has not begun yet.
+    pub fn has_position(&self) -> bool {
+        !self.position.is_null()
+    }
+}
+
 /// Of two records, in the order in which they were written, the one that counts: a record of an older run was written by
 /// an instance that had been replaced already, and never counts.
 pub fn newest(before: Option<Record>, after: Record) -> Record {

@@ -46,10 +46,7 @@ pub trait Origin: Send {
     type Source: Source;
 
     /// Waits until this pipeline is ours alone (others stand by meanwhile), or makes sure that it still is.
-    /// True if the right was newly taken: another instance may have worked since our last run.
-    fn lock(
-        &mut self,
-    ) -> impl Future<Output = Result<bool, <Self::Source as Source>::Error>> + Send;
+    fn lock(&mut self) -> impl Future<Output = Result<(), <Self::Source as Source>::Error>> + Send;
 
     /// Opens the log where `record` says, or refuses: a log that cannot serve that position any more, or is another log,
     /// is fatal. Never starts over or jumps ahead by itself.

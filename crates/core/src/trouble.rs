@@ -1,5 +1,9 @@
 //! What an error asks for: another try, or a person.
 
+use std::fmt;
+
+use crate::finding::Finding;
+
 /// What must be done about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
@@ -15,5 +19,56 @@ pub trait Trouble: std::error::Error + Send + Sync + 'static {
 
     fn is_fatal(&self) -> bool {
         self.severity() == Severity::Fatal
+    }
+}
+
+/// Trouble of a source or a sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// Trying again may help: a connection was lost, a server is restarting, it fell silent.
+    Transient(String),
+    /// A person is needed; `advice` says exactly what to do, SQL or command included.
+    Fatal { what: String, advice: String },
+}
+
+impl Error {
+    pub fn transient(what: impl Into<String>) -> Error {
+        Error::Transient(what.into())
+    }
+
+    pub fn fatal(what: impl Into<String>, advice: impl Into<String>) -> Error {
+        Error::Fatal {
+            what: what.into(),
+            advice: advice.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Transient(what) => f.write_str(what),
+            Error::Fatal { what, advice } => write!(f, "{what}: {advice}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Trouble for Error {
+    fn severity(&self) -> Severity {
+        match self {
+            Error::Transient(_) => Severity::Transient,
+            Error::Fatal { .. } => Severity::Fatal,
+        }
+    }
+}
+
+impl From<Error> for Finding {
+    fn from(error: Error) -> Finding {
+        match error {
+            Error::Transient(what) => Finding::problem(what, "try again in a moment"),
+            Error::Fatal { what, advice } => Finding::problem(what, advice),
+        }
     }
 }

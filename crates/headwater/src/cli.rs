@@ -13,8 +13,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use headwater_core::trouble::Trouble;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::{self, Config, ConfigError};
+use crate::pipeline::Stop;
 
 /// Puts the rows that applications insert into their outbox table onto Kafka: every one of them, in commit order.
 #[derive(Debug, Parser)]
@@ -161,4 +163,23 @@ impl From<ConfigError> for Exit {
     fn from(error: ConfigError) -> Exit {
         Exit::Configuration(error.to_string())
     }
+}
+
+/// A wish to stop that SIGTERM and SIGINT tell.
+fn stop_on_signals() -> Result<Stop, Exit> {
+    let deaf = |e| Exit::Unexpected(format!("signals cannot be heard: {e}"));
+    let mut terminate = signal(SignalKind::terminate()).map_err(deaf)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(deaf)?;
+    let (ask, stop) = Stop::channel();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("asked to stop");
+        ask.stop();
+        // Whoever dropped this could never be asked: the channel stays open.
+        std::future::pending::<()>().await;
+    });
+    Ok(stop)
 }

@@ -8,11 +8,9 @@ use headwater_core::event::Outbox;
 use headwater_core::route::Route;
 use headwater_encode::{Encoder, Json};
 use headwater_source::{postgres, sqlite};
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::Exit;
 use crate::config::{self, Config, ConfigError};
-use crate::pipeline::{Ask, Bound, Preparer};
+use crate::pipeline::{Bound, Preparer};
 
 pub use outlet::{AnyPositions, AnySink, Outlet, form};
 
@@ -84,22 +82,4 @@ pub fn bound(config: &Config) -> Bound {
         messages: usize::try_from(max.messages).unwrap_or(usize::MAX),
         bytes: usize::try_from(max.bytes).unwrap_or(usize::MAX),
     }
-}
-
-/// SIGTERM and SIGINT ask for a stop.
-pub fn stop_on_signals(ask: Arc<Ask>) -> Result<(), Exit> {
-    let deaf = |e| Exit::Unexpected(format!("signals cannot be heard: {e}"));
-    let mut terminate = signal(SignalKind::terminate()).map_err(deaf)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(deaf)?;
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        tracing::info!(
-            "asked to stop: reading on to the transaction's end and waiting for the acks"
-        );
-        ask.stop();
-    });
-    Ok(())
 }

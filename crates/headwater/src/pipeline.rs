@@ -12,4 +12,4 @@ mod tests;
 pub use prepare::{Outcome, Preparer};
 pub use run::{Bound, Tally};
 pub use stop::{Ask, Stop};
-pub use supervise::{Destination, Pipeline, supervise};
+pub use supervise::{Destination, NoRecord, Pipeline, supervise};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use headwater_core::positions::{Positions, Record};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::error::Error;
+use crate::Error;
 use crate::record;
 
 pub struct FilePositions {
@@ -48,6 +48,21 @@ impl FilePositions {
     }
 }
 
+/// A look at the record in a file, beside an instance that may be using it.
+pub fn look(path: &Path, name: &str) -> Result<Option<Record>, Error> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unusable(path, &error)),
+    };
+    record::read(&bytes, name).map(Some).map_err(|why| {
+        Error::fatal(
+            format!("the position file {} cannot be used: {why}", path.display()),
+            "bring back the right file, or move this one away and begin anew with `headwater init`",
+        )
+    })
+}
+
 fn unusable(path: &Path, error: &io::Error) -> Error {
     Error::fatal(
         format!(
@@ -70,17 +85,7 @@ impl Positions for FilePositions {
     type Error = Error;
 
     async fn read(&mut self) -> Result<Option<Record>, Error> {
-        let bytes = match fs::read(&self.path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(unusable(&self.path, &error)),
-        };
-        record::read(&bytes, &self.name).map(Some).map_err(|why| {
-            Error::fatal(
-                format!("the position file {} cannot be used: {why}", self.path.display()),
-                "bring back the right file, or move this one away and begin anew with `headwater init`",
-            )
-        })
+        look(&self.path, &self.name)
     }
 
     fn write(&mut self, record: &Record) -> Result<(), Error> {

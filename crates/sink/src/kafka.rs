@@ -18,7 +18,7 @@ use slab::Slab;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
 
-use crate::error::Error;
+use crate::Error;
 
 mod check;
 mod client;

@@ -15,7 +15,7 @@ use headwater_core::message::{Content, Message};
 use headwater_core::sink::{Report, Sink, Unsent};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::error::Error;
+use crate::Error;
 
 /// So many messages wait for the writer at most.
 const QUEUE: usize = 256;

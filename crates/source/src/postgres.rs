@@ -36,7 +36,7 @@ use lock::Lock;
 use pace::{Pace, Silence};
 use rows::{Rows, Step};
 use session::Session;
-use stream::{Frame, Gate, Stream};
+use stream::{Frame, Gate, Stream, System};
 use timeline::History;
 
 /// Gives the password, if there is one, or says why it cannot. Asked at each connection, so that it may change.
@@ -104,13 +104,13 @@ impl Postgres {
 impl Origin for Postgres {
     type Source = Log;
 
-    async fn lock(&mut self) -> Result<bool, Error> {
+    async fn lock(&mut self) -> Result<(), Error> {
         if self.lock.as_ref().is_some_and(|lock| !lock.is_lost()) {
-            return Ok(false);
+            return Ok(());
         }
         self.lock = None;
         self.lock = Some(Lock::take(&self.settings).await?);
-        Ok(true)
+        Ok(())
     }
 
     async fn open(&mut self, record: &Record) -> Result<Log, Error> {
@@ -125,11 +125,7 @@ impl Origin for Postgres {
         let mut gate = Gate::open(settings, &settings.slot, position).await?;
         let system = gate.identify().await?;
         // Whose log it is comes first: on another server the slot is missing too, but that is not what is wrong.
-        resume::same_log(&then, position, &system, settings)?;
-        if then.timeline != system.timeline {
-            let history = history(&mut gate, system.timeline).await?;
-            resume::on_the_way(&then, position, system.timeline, &history)?;
-        }
+        same_log(&then, position, &mut gate, &system, settings).await?;
         resume::fit(&facts, settings)?;
         resume::not_moved(facts.slot.as_ref(), position, settings)?;
         gate.no_time_limit(facts.server.version).await?;
@@ -159,15 +155,6 @@ impl Origin for Postgres {
 
 /// The identity and position of a record.
 fn remembered(record: &Record) -> Result<(Identity, Lsn), Error> {
-    if record.position.is_null() {
-        return Err(Error::fatal(
-            format!(
-                "pipeline {} has no position yet: init was not finished",
-                record.name
-            ),
-            "run `headwater init` again",
-        ));
-    }
     let unreadable = |e: serde_json::Error| {
         Error::fatal(
             format!(
@@ -180,6 +167,22 @@ fn remembered(record: &Record) -> Result<(Identity, Lsn), Error> {
     let identity = serde_json::from_value(record.source.clone()).map_err(unreadable)?;
     let position = serde_json::from_value(record.position.clone()).map_err(unreadable)?;
     Ok((identity, position))
+}
+
+/// The server's log is the one that the position was taken from, or a continuation of it.
+async fn same_log(
+    then: &Identity,
+    position: Lsn,
+    gate: &mut Gate,
+    system: &System,
+    settings: &Settings,
+) -> Result<(), Error> {
+    resume::same_log(then, position, system, settings)?;
+    if then.timeline != system.timeline {
+        let history = history(gate, system.timeline).await?;
+        resume::on_the_way(then, position, system.timeline, &history)?;
+    }
+    Ok(())
 }
 
 async fn history(gate: &mut Gate, timeline: u32) -> Result<History, Error> {

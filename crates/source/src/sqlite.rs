@@ -60,16 +60,16 @@ impl Sqlite {
 impl Origin for Sqlite {
     type Source = Tail;
 
-    async fn lock(&mut self) -> Result<bool, Error> {
+    async fn lock(&mut self) -> Result<(), Error> {
         let path = lock::path(&self.settings)?;
         if let Some(held) = &self.lock
             && lock::is_at(held, &path)
         {
-            return Ok(false);
+            return Ok(());
         }
         self.lock = None;
         self.lock = Some(lock::take(&path).await?);
-        Ok(true)
+        Ok(())
     }
 
     async fn open(&mut self, record: &Record) -> Result<Tail, Error> {

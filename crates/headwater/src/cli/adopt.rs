@@ -49,7 +49,7 @@ pub async fn adopt(config: &Config) -> Result<(), Exit> {
 
 async fn alone<O: Origin>(config: &Config, origin: &mut O) -> Result<(), Exit> {
     match tokio::time::timeout(PATIENCE, origin.lock()).await {
-        Ok(locked) => Ok(locked.map(drop)?),
+        Ok(locked) => Ok(locked?),
         Err(_) => Err(Exit::Person(format!(
             "an instance of pipeline {} is at work: stop it first",
             config.name()

@@ -1,12 +1,14 @@
 //! `headwater check`: looks at everything that `run` will need, and changes nothing.
 
 use headwater_core::finding::{Finding, Level};
+use headwater_core::positions::Record;
 use headwater_source::{postgres, sqlite};
 use serde::Serialize;
 
 use super::{Exit, Format};
 use crate::config::Config;
 use crate::parts::{self, Database, Outlet};
+use crate::pipeline::NoRecord;
 
 /// One line of the answer.
 #[derive(Serialize)]
@@ -22,11 +24,21 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
     let understood = format!("{} is understood", config.file().display());
     let mut findings = vec![Finding::ok(understood)];
+    let seen = outlet.check().await;
+    let reachable = seen.iter().all(|finding| finding.level != Level::Problem);
+    let record = if reachable {
+        record(config, &outlet).await
+    } else {
+        Ok(None)
+    };
+    let at = record.as_ref().ok().and_then(Option::as_ref);
+    let outbox = parts::outbox();
     findings.extend(match parts::database(config) {
-        Database::Postgres(settings) => postgres::check(&settings, &parts::outbox()).await,
-        Database::Sqlite(settings) => sqlite::setup::check(&settings, &parts::outbox()).await,
+        Database::Postgres(settings) => postgres::check(&settings, &outbox, at).await,
+        Database::Sqlite(settings) => sqlite::setup::check(&settings, &outbox, at).await,
     });
-    findings.extend(outlet.check().await);
+    findings.extend(seen);
+    findings.extend(record.err());
     let lines: Vec<Line<'_>> = findings.iter().map(line).collect();
     match format {
         Format::Text => print(&lines),
@@ -45,6 +57,18 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
         0 => Ok(()),
         1 => Err(Exit::Person("1 problem".into())),
         problems => Err(Exit::Person(format!("{problems} problems"))),
+    }
+}
+
+/// The position record, or what is wrong with it.
+async fn record(config: &Config, outlet: &Outlet) -> Result<Option<Record>, Finding> {
+    let read = outlet.look().await.map_err(Finding::from)?;
+    match read.filter(Record::has_position) {
+        Some(record) => Ok(Some(record)),
+        None => {
+            let missing = NoRecord(config.name().to_owned());
+            Err(Finding::problem(missing.to_string(), "headwater init"))
+        }
     }
 }
 

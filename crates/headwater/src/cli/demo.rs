@@ -82,58 +82,50 @@ async fn carry(
     events: usize,
     delivered: &Delivered,
 ) -> Result<(Written, Tally), Exit> {
+    let signals = super::stop_on_signals()?;
     let (ask, stop) = Stop::channel();
-    let ask = Arc::new(ask);
-    parts::stop_on_signals(Arc::clone(&ask))?;
     let quit = Arc::new(AtomicBool::new(false));
     let work = tokio::task::spawn_blocking({
         let quit = Arc::clone(&quit);
         move || application.work(events, &quit)
     });
-    let watch = tokio::spawn(watch(
-        work,
-        delivered.clone(),
-        Arc::clone(&ask),
-        stop.clone(),
-        quit,
-    ));
+    let watch = tokio::spawn(watch(work, quit, signals, delivered.clone(), ask));
     let tally = pipeline(config, delivered, stop).await?;
-    let written = watch
-        .await
-        .map_err(|e| Exit::Unexpected(format!("the application ended badly: {e}")))??;
+    let written = watch.await.map_err(|e| ended_badly(&e))??;
     Ok((written, tally))
 }
 
-/// Asks for the end once the application has written all and all has arrived.
+/// A signal ends the application; the pipeline is asked to end once all that was committed has arrived.
 async fn watch(
     work: tokio::task::JoinHandle<rusqlite::Result<Written>>,
-    delivered: Delivered,
-    ask: Arc<Ask>,
-    mut stop: Stop,
     quit: Arc<AtomicBool>,
+    mut signals: Stop,
+    delivered: Delivered,
+    ask: Ask,
 ) -> Result<Written, Exit> {
     let mut work = std::pin::pin!(work);
     let work = tokio::select! {
         work = &mut work => work,
-        () = stop.asked() => {
+        () = signals.asked() => {
             quit.store(true, Ordering::Relaxed);
             work.await
         }
     };
-    let written = work
-        .map_err(|e| Exit::Unexpected(format!("the application ended badly: {e}")))
-        .and_then(|written| written.map_err(sqlite));
-    if let Ok(written) = &written {
-        let deadline = Instant::now() + PATIENCE;
-        while delivered.count() < written.events.len() && Instant::now() < deadline {
-            if stop.is_asked() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    let written = match work {
+        Ok(written) => written.map_err(sqlite),
+        Err(error) => Err(ended_badly(&error)),
+    };
+    let committed = written.as_ref().map_or(0, |written| written.events.len());
+    let deadline = Instant::now() + PATIENCE;
+    while delivered.count() < committed && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     ask.stop();
     written
+}
+
+fn ended_badly(error: &tokio::task::JoinError) -> Exit {
+    Exit::Unexpected(format!("the application ended badly: {error}"))
 }
 
 async fn pipeline(config: &Config, delivered: &Delivered, mut stop: Stop) -> Result<Tally, Exit> {

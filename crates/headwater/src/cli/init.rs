@@ -1,5 +1,7 @@
 //! `headwater init`: makes what `run` needs, once.
 
+use std::time::Duration;
+
 use headwater_core::positions::{FORMAT, Positions, Record};
 use headwater_core::source::Origin;
 use headwater_source::postgres::{self, Postgres};
@@ -13,6 +15,9 @@ use crate::parts::{self, AnyPositions, Database, Outlet};
 
 /// Rows that are already there are counted up to here.
 const COUNT: u64 = 10_000_000;
+
+/// Between two tries at servers that are not up yet.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Where a pipeline begins: the position, and the log that it belongs to.
 pub struct Beginning {
@@ -41,14 +46,33 @@ pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
     Ok(())
 }
 
-/// For `run --init`: the log says what was made. A pipeline that has a position ran before, and nothing is made for it.
+/// For `run --init`: waits for servers that are not up yet, and the log says what was made. A pipeline that has a position
+/// ran before, and nothing is made for it.
 pub async fn if_it_never_ran(config: &Config) -> Result<(), Exit> {
+    let mut last_trouble = String::new();
+    loop {
+        let trouble = match try_first(config).await {
+            Err(Exit::Unexpected(trouble)) => trouble,
+            Err(exit) => return Err(exit),
+            Ok(made) => {
+                for line in made {
+                    tracing::info!("{line}");
+                }
+                return Ok(());
+            }
+        };
+        if trouble != last_trouble {
+            tracing::warn!(trouble, "not ready for init yet: trying again");
+            last_trouble = trouble;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn try_first(config: &Config) -> Result<Vec<String>, Exit> {
     let outlet = Outlet::new(config)?;
     let (_sink, mut positions) = outlet.connect()?;
-    for line in first(config, &outlet, &mut positions).await? {
-        tracing::info!("{line}");
-    }
-    Ok(())
+    first(config, &outlet, &mut positions).await
 }
 
 /// Makes everything for a pipeline that has no position yet, and says what it made.
@@ -58,7 +82,8 @@ async fn first(
     positions: &mut AnyPositions,
 ) -> Result<Vec<String>, Exit> {
     let topic = outlet.init(positions).await?;
-    if has_position(positions.read().await?.as_ref()) {
+    let record = positions.read().await?;
+    if record.is_some_and(|record| record.has_position()) {
         return Ok(topic.into_iter().collect());
     }
     match parts::database(config) {
@@ -82,7 +107,7 @@ async fn make(
     let mut made: Vec<String> = topic.into_iter().collect();
     let database = parts::database(config);
     let record = positions.read().await?;
-    if has_position(record.as_ref()) {
+    if record.as_ref().is_some_and(Record::has_position) {
         return Ok(made);
     }
     if record.is_none() {
@@ -118,10 +143,6 @@ async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<Stri
         ));
     }
     Ok(made)
-}
-
-fn has_position(record: Option<&Record>) -> bool {
-    record.is_some_and(|record| !record.position.is_null())
 }
 
 /// Publication, slot, and where the slot begins.

@@ -1,7 +1,5 @@
 //! `headwater peek`: prints rows as they would be published, and changes nothing.
 
-use std::sync::Arc;
-
 use headwater_core::ledger::Ledger;
 use headwater_core::message::Message;
 use headwater_core::row::Row;
@@ -16,8 +14,7 @@ use crate::parts::{self, Database};
 use crate::pipeline::{Outcome, Preparer, Stop};
 
 pub async fn peek(config: &Config, limit: u32, follow: bool) -> Result<(), Exit> {
-    let (ask, mut stop) = Stop::channel();
-    parts::stop_on_signals(Arc::new(ask))?;
+    let mut stop = super::stop_on_signals()?;
     let mut page = Page {
         preparer: parts::preparer(config)?,
         stdout: Stdout::open(parts::form())?,

@@ -1,7 +1,5 @@
 //! `headwater run`: carries events until told to stop.
 
-use std::sync::Arc;
-
 use headwater_core::disposition::Skip;
 use headwater_core::source::Origin;
 use headwater_source::{postgres::Postgres, sqlite::Sqlite};
@@ -14,8 +12,7 @@ use crate::pipeline::{Pipeline, Stop, Tally, supervise};
 
 pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
-    let (ask, mut stop) = Stop::channel();
-    parts::stop_on_signals(Arc::new(ask))?;
+    let mut stop = super::stop_on_signals()?;
     if init {
         match stop.or(super::init::if_it_never_ran(config)).await {
             Some(done) => done?,

@@ -143,6 +143,20 @@ impl Outlet {
         }
     }
 
+    /// The position record as it is, with nothing changed or locked; waits no longer than `check` does.
+    pub async fn look(&self) -> Result<Option<Record>, Error> {
+        if let PositionStore::File(file) = &self.positions {
+            return headwater_sink::file::look(file, &self.name);
+        }
+        let (_sink, mut positions) = self.connect()?;
+        match tokio::time::timeout(LOOK, positions.read()).await {
+            Ok(read) => read,
+            Err(_) => Err(Error::transient(format!(
+                "the positions topic could not be read within {LOOK:?}"
+            ))),
+        }
+    }
+
     pub async fn check(&self) -> Vec<Finding> {
         match (&self.sink, &self.positions) {
             (Kind::Kafka(settings), PositionStore::Topic { name, .. }) => {

@@ -11,9 +11,9 @@ use headwater_core::trouble::{Severity, Trouble};
 pub enum Ended {
     /// It was asked to, and all that was read is confirmed.
     Asked,
-    /// It was asked to, and could not wait for the last acks.
+    /// It was asked to, and it took too long: so many events were read and not remembered as done.
     Overdue {
-        unsettled: usize,
+        again: u64,
     },
     /// The broker does not answer.
     Unanswered,

@@ -23,17 +23,20 @@ pub struct Due<P> {
 pub struct Memory<P> {
     due: Option<Due<P>>,
     writing: Option<P>,
+    remembered_events: u64,
     written_events: u64,
     written_at: Option<Instant>,
     hurry: bool,
 }
 
 impl<P: Clone> Memory<P> {
-    pub fn new() -> Memory<P> {
+    /// Begins with what was remembered before: the number of events up to there.
+    pub fn new(events: u64) -> Memory<P> {
         Memory {
             due: None,
             writing: None,
-            written_events: 0,
+            remembered_events: events,
+            written_events: events,
             written_at: None,
             hurry: false,
         }
@@ -72,7 +75,13 @@ impl<P: Clone> Memory<P> {
 
     /// The record under way is safe: the position that may now be confirmed.
     pub fn written(&mut self) -> Option<P> {
+        self.remembered_events = self.written_events;
         self.writing.take()
+    }
+
+    /// How many events lie before the last position that was remembered.
+    pub fn remembered_events(&self) -> u64 {
+        self.remembered_events
     }
 
     pub fn is_writing(&self) -> bool {
@@ -103,7 +112,7 @@ mod tests {
 
     #[tokio::test]
     async fn under_load_a_record_is_written_at_most_every_200_ms() {
-        let (mut memory, start) = (Memory::new(), Instant::now());
+        let (mut memory, start) = (Memory::new(0), Instant::now());
         memory.due(due(1, 1));
         assert_eq!(begun(&mut memory, start), Some(1));
         assert_eq!(memory.written(), Some(1));
@@ -115,7 +124,7 @@ mod tests {
 
     #[tokio::test]
     async fn idle_a_record_is_written_at_most_every_10_s() {
-        let (mut memory, start) = (Memory::new(), Instant::now());
+        let (mut memory, start) = (Memory::new(0), Instant::now());
         memory.due(due(1, 0));
         assert_eq!(begun(&mut memory, start), Some(1));
         memory.written();
@@ -126,7 +135,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_record_at_a_time() {
-        let (mut memory, start) = (Memory::new(), Instant::now());
+        let (mut memory, start) = (Memory::new(0), Instant::now());
         memory.due(due(1, 1));
         assert_eq!(begun(&mut memory, start), Some(1));
         memory.due(due(2, 2));
@@ -137,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_hurry_does_not_wait() {
-        let (mut memory, start) = (Memory::new(), Instant::now());
+        let (mut memory, start) = (Memory::new(0), Instant::now());
         memory.due(due(1, 0));
         assert_eq!(begun(&mut memory, start), Some(1));
         memory.written();

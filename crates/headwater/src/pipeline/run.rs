@@ -86,7 +86,7 @@ where
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Run {
             ledger: Ledger::new(record.run),
-            memory: Memory::new(),
+            memory: Memory::new(tally.events),
             waiting: VecDeque::new(),
             held: None,
             inside: false,
@@ -307,7 +307,7 @@ where
 
     fn overdue(&self) -> Ended {
         Ended::Overdue {
-            unsettled: self.ledger.outstanding() + self.waiting.len(),
+            again: self.tally.events - self.memory.remembered_events(),
         }
     }
 }

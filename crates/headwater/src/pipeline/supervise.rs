@@ -43,7 +43,7 @@ pub struct Pipeline<O, D> {
 
 /// There is no position to begin at.
 #[derive(Debug)]
-struct NoRecord(String);
+pub struct NoRecord(pub String);
 
 impl fmt::Display for NoRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,10 +80,10 @@ pub async fn supervise<O: Origin, D: Destination>(
         }
         let trouble = match ended {
             Ended::Asked => return Ok(()),
-            Ended::Overdue { unsettled } => {
+            Ended::Overdue { again } => {
                 warn!(
-                    unsettled,
-                    "the broker did not answer in time: these messages will come again"
+                    again,
+                    "the stop took too long: these messages will come again"
                 );
                 return Ok(());
             }
@@ -180,7 +180,8 @@ async fn open<O: Origin, D: Destination>(
     };
     pipeline.origin.lock().await.map_err(lost)?;
     let read = positions.read().await.map_err(broken)?;
-    let Some(mut record) = read else {
+    // A record without a position is left by an init that was killed: that pipeline never began.
+    let Some(mut record) = read.filter(Record::has_position) else {
         return Err(lost(NoRecord(pipeline.name.clone())));
     };
     let source = pipeline.origin.open(&record).await.map_err(lost)?;

@@ -105,8 +105,8 @@ struct FakeOrigin {
 impl Origin for FakeOrigin {
     type Source = FakeSource;
 
-    async fn lock(&mut self) -> Result<bool, Scripted> {
-        Ok(true)
+    async fn lock(&mut self) -> Result<(), Scripted> {
+        Ok(())
     }
 
     async fn open(&mut self, record: &Record) -> Result<FakeSource, Scripted> {

@@ -22,7 +22,7 @@ use tokio::time::sleep;
 use super::contact::{Contact, Outcome};
 use super::settings::{Settings, unusable};
 use super::verdict::{self, Doing, Verdict};
-use crate::error::Error;
+use crate::Error;
 
 pub(super) type Producer = ThreadedProducer<Contact>;
 

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use super::verdict::{self, Doing, Verdict};
-use crate::error::Error;
+use crate::Error;
 
 /// Set in the number of a position's record; the numbers of messages never reach it.
 const POSITION: usize = 1 << (usize::BITS - 1);

@@ -11,7 +11,7 @@ use headwater_core::message::Message;
 
 use super::settings::Settings;
 use super::size;
-use crate::error::Error;
+use crate::Error;
 
 /// What a topic asks of messages, as far as we may see it.
 #[derive(Debug, Clone, Copy, Default)]

@@ -12,7 +12,7 @@ use tracing::warn;
 use super::client::{Client, NewTopicSpec, Presence};
 use super::contact::Written;
 use super::verdict::{self, Doing};
-use crate::error::Error;
+use crate::Error;
 
 mod read;
 
@@ -39,6 +39,14 @@ enum UnderWay {
 pub enum Made {
     Created,
     AlreadyThere,
+}
+
+/// What could be seen of a topic that is fit as far as one can see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    Compacted,
+    /// We may not see its settings.
+    Hidden,
 }
 
 impl KafkaPositions {
@@ -76,6 +84,17 @@ impl KafkaPositions {
 
     /// That the topic is there and keeps the last record of each pipeline for ever.
     pub async fn verify(&self) -> Result<(), Error> {
+        if self.look().await? == Sight::Hidden {
+            warn!(
+                topic = self.topic,
+                "not allowed to see whether the positions topic is compacted"
+            );
+        }
+        Ok(())
+    }
+
+    /// The same, for those who tell about it themselves.
+    pub(super) async fn look(&self) -> Result<Sight, Error> {
         let (topic, brokers) = (&self.topic, &self.client.settings.brokers);
         match self.partitions().await? {
             Some(1) => {}
@@ -95,15 +114,11 @@ impl KafkaPositions {
             }
         }
         let Some(settings) = self.client.topic_settings(topic).await? else {
-            warn!(
-                topic,
-                "not allowed to see whether the positions topic is compacted"
-            );
-            return Ok(());
+            return Ok(Sight::Hidden);
         };
         let policy = settings.get("cleanup.policy").map_or("", String::as_str);
         if policy == "compact" {
-            return Ok(());
+            return Ok(Sight::Compacted);
         }
         Err(Error::fatal(
             format!(

@@ -7,7 +7,7 @@ use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 
-use crate::error::Error;
+use crate::Error;
 
 /// A batch that the broker finds too large is refused whole: far below the 1 MiB that a topic takes unless told otherwise.
 const BATCH_SIZE: usize = 512 * 1024;
@@ -71,11 +71,11 @@ pub fn forbidden(property: &str) -> Option<&'static str> {
         "transactional.id" | "transaction.timeout.ms" => "transactions are not built yet",
         "delivery.report.only.error" => "every delivery must be reported",
         "bootstrap.servers" | "metadata.broker.list" => "use sink.brokers",
-        "client.id" => "it is the pipeline's name",
+        "client.id" => "it is headwater- and the pipeline's name",
         "linger.ms" | "queue.buffering.max.ms" => "use sink.linger",
         "compression.type" | "compression.codec" => "use sink.compression",
         "queue.buffering.max.messages" | "queue.buffering.max.kbytes" => "use sink.max_in_flight",
-        "statistics.interval.ms" => "nothing reads them: Headwater has metrics of its own",
+        "statistics.interval.ms" => "nothing reads the statistics",
         "group.id" | "isolation.level" | "enable.auto.commit" | "enable.partition.eof" => {
             "it is needed to read the positions topic"
         }
@@ -180,10 +180,16 @@ impl Settings {
     }
 
     fn number(&self, property: &str) -> Option<usize> {
+        self.property(property)
+            .and_then(|value| value.trim().parse().ok())
+    }
+
+    /// What the user added; of two values librdkafka takes the last.
+    pub(super) fn property(&self, property: &str) -> Option<&str> {
         let mut given = self.properties.iter().rev();
         given
             .find(|(name, _)| name == property)
-            .and_then(|(_, value)| value.trim().parse().ok())
+            .map(|(_, value)| value.as_str())
     }
 }
 

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::client::{Client, NewTopicSpec, Presence};
 use super::verdict::{self, Doing, create_command};
-use crate::error::Error;
+use crate::Error;
 use rdkafka::error::RDKafkaErrorCode as Code;
 
 /// A broker that has just started may not know all topics yet: a topic is missing if it is so for this long.

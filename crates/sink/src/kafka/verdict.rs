@@ -7,7 +7,7 @@ use headwater_core::trouble::Severity;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use super::doubt::refused_together;
-use crate::error::Error;
+use crate::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
@@ -160,17 +160,17 @@ pub(super) fn error(code: Code, doing: Doing<'_>, brokers: &str, reason: &str) -
         | Code::UnsupportedSASLMechanism
         | Code::IllegalSASLState => Error::fatal(
             format!("Kafka refused the login ({text})"),
-            "check mechanism, username and password of sink.sasl, and that sink.brokers names a listener for them",
+            "check security.protocol, sasl.mechanism, sasl.username and sasl.password under [sink.properties], and that sink.brokers names a listener for them",
         ),
         Code::SSL => Error::fatal(
             format!("TLS with Kafka failed ({text})"),
-            "check mode, ca, cert and key of sink.tls, and that sink.brokers names a TLS listener by the name in its certificate",
+            "check security.protocol and ssl.ca.location under [sink.properties], and that sink.brokers names a TLS listener by the name in its certificate",
         ),
         Code::TopicAuthorizationFailed => denied(doing, brokers),
         Code::ClusterAuthorizationFailed => Error::fatal(
             "Kafka does not let this user write to any topic",
             format!(
-                "grant it: {}; a Kafka before 3.0 also wants: {}",
+                "grant it: {}; brokers older than 2.8 also want: {}",
                 acl("Write", "--topic TOPIC", brokers),
                 acl("IdempotentWrite", "--cluster", brokers)
             ),
@@ -260,7 +260,7 @@ pub(super) fn create_command(topic: &str, brokers: &str) -> String {
     format!("kafka-topics.sh --bootstrap-server {brokers} --create --topic '{topic}'")
 }
 
-fn acl(operation: &str, resource: &str, brokers: &str) -> String {
+pub(super) fn acl(operation: &str, resource: &str, brokers: &str) -> String {
     format!(
         "kafka-acls.sh --bootstrap-server {brokers} --add --allow-principal User:NAME --operation {operation} {resource}"
     )
@@ -392,10 +392,11 @@ mod tests {
             "b:1/1: SASL SCRAM failed",
         );
         assert!(error.is_fatal());
+        let text = error.to_string();
+        assert!(text.contains("SASL SCRAM failed"), "{text}");
         assert!(
-            error.to_string().contains("SASL SCRAM failed")
-                && error.to_string().contains("sink.sasl"),
-            "{error}"
+            text.contains("sasl.password under [sink.properties]"),
+            "{text}"
         );
     }
 }

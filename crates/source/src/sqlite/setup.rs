@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_core::event::{Outbox, Role};
+use headwater_core::positions::Record;
 use headwater_core::row::{Change, Row, Value};
 use rusqlite::Connection;
 
+use super::position::resume;
 use super::rows::Layout;
 use super::stream::{Setback, connect, patiently};
 use super::value::Declared;
@@ -17,14 +19,27 @@ use crate::{Error, Finding};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything that a run will need of the file.
-pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
+pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>) -> Vec<Finding> {
     let outbox = outbox.clone();
+    let ours = Identity::of(settings);
+    let remembered = record.map(|record| resume(record, &ours));
     let look = read(settings, move |connection, settings| {
         let mode: String =
             connection.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
         let layout = Layout::read(connection, &settings.table)?;
         let mut findings = vec![journal(&mode), table(&layout)];
         findings.extend(columns(&layout, &outbox));
+        match &remembered {
+            None => {}
+            Some(Err(error)) => findings.push(error.clone().into()),
+            Some(Ok(position)) => findings.push(match layout.verify(connection, position) {
+                Err(Setback::Told(error)) => error.into(),
+                Err(setback) => return Err(setback),
+                Ok(()) => Finding::ok(format!(
+                    "the remembered position, {position}, can be resumed"
+                )),
+            }),
+        }
         Ok(findings)
     });
     let path = settings.path.display();
@@ -34,13 +49,7 @@ pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
             all.extend(findings);
             all
         }
-        Err(Error::Fatal { what, advice }) => vec![Finding::problem(what, advice)],
-        Err(Error::Transient(what)) => {
-            vec![Finding::problem(
-                what,
-                "try again; see which program uses the file",
-            )]
-        }
+        Err(error) => vec![error.into()],
     }
 }
 

@@ -12,7 +12,7 @@ use rdkafka::{Offset, TopicPartitionList};
 
 use super::super::client::Client;
 use super::super::verdict::{self, Doing, Verdict};
-use crate::error::Error;
+use crate::Error;
 use crate::record;
 
 const POLL: Duration = Duration::from_millis(100);

@@ -2,20 +2,21 @@
 
 use headwater_core::event::Outbox;
 use headwater_core::finding::{Finding, Level};
+use headwater_core::positions::Record;
 use headwater_core::row::Table;
 
 use super::super::facts::{Facts, PublicationFacts, SlotFacts, TableFacts};
 use super::super::position::Lsn;
 use super::super::session::Session;
-use super::super::stream::Gate;
+use super::super::stream::{Gate, System};
 use super::super::{Settings, resume};
 use crate::Error;
 
 /// The newest major version that Headwater was tried with.
 const NEWEST: i32 = 18;
 
-/// Looks at the server, the table, the publication and the slot.
-pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
+/// Looks at the server, the table, the publication and the slot, and whether they can serve the remembered position.
+pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>) -> Vec<Finding> {
     let mut findings = Findings::default();
     match Session::open(settings).await {
         Err(error) => findings.error(error),
@@ -23,7 +24,7 @@ pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
             Err(error) => findings.error(error),
             Ok(facts) => {
                 findings.server(&facts, settings);
-                findings.replication(settings).await;
+                findings.replication(settings, &facts, record).await;
                 findings.table(&facts, settings, outbox);
                 findings.publication(&facts, settings, outbox);
                 findings.slot(&facts, settings);
@@ -31,6 +32,20 @@ pub async fn check(settings: &Settings, outbox: &Outbox) -> Vec<Finding> {
         },
     }
     findings.0
+}
+
+/// The same questions that a run asks before it begins.
+async fn remembered(
+    record: &Record,
+    gate: &mut Gate,
+    system: &System,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<Lsn, Error> {
+    let (then, position) = super::super::remembered(record)?;
+    super::super::same_log(&then, position, gate, system, settings).await?;
+    resume::not_moved(facts.slot.as_ref(), position, settings)?;
+    Ok(position)
 }
 
 #[derive(Default)]
@@ -50,10 +65,7 @@ impl Findings {
     }
 
     fn error(&mut self, error: Error) {
-        match error {
-            Error::Transient(what) => self.add(Level::Problem, what, None),
-            Error::Fatal { what, advice } => self.problem(what, advice),
-        }
+        self.0.push(error.into());
     }
 
     fn add(&mut self, level: Level, what: impl Into<String>, mend: Option<String>) {
@@ -99,17 +111,27 @@ impl Findings {
     }
 
     /// Trying is better than reading the role's attributes: managed services have rules of their own.
-    async fn replication(&mut self, settings: &Settings) {
+    async fn replication(&mut self, settings: &Settings, facts: &Facts, record: Option<&Record>) {
         let identified = async {
             let mut gate = Gate::open(settings, &settings.slot, Lsn(0)).await?;
-            gate.identify().await
+            let system = gate.identify().await?;
+            Ok::<_, Error>((gate, system))
         };
-        match identified.await {
-            Err(error) => self.error(error),
-            Ok(system) => self.ok(format!(
-                "role {} may replicate; system identifier {}, timeline {}",
-                settings.user, system.identifier, system.timeline
-            )),
+        let (mut gate, system) = match identified.await {
+            Err(error) => return self.error(error),
+            Ok(identified) => identified,
+        };
+        self.ok(format!(
+            "role {} may replicate; system identifier {}, timeline {}",
+            settings.user, system.identifier, system.timeline
+        ));
+        if let Some(record) = record {
+            match remembered(record, &mut gate, &system, facts, settings).await {
+                Ok(position) => {
+                    self.ok(format!("the remembered position {position} can be resumed"))
+                }
+                Err(error) => self.error(error),
+            }
         }
     }
 
