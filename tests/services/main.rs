@@ -12,6 +12,8 @@ mod kafka_away;
 mod kills;
 mod lost_log;
 mod memory;
+mod peek;
+mod privileges;
 mod settings;
 mod skips;
 mod stop;

@@ -4,11 +4,15 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use headwater_core::finding::Finding;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::positions::Sight;
 use super::verdict::acl;
 use super::{Kafka, Settings};
+use crate::Error;
+
+const REFUSED_WITHIN: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Whether the brokers answer within the limit and let us in, who can read along, and whether the positions topic is as it
 /// must be.
@@ -33,6 +37,10 @@ pub async fn check(
         Err(_) => return vec![silent(&brokers, &kafka, limit)],
     }
     findings.extend(plain_text);
+    if let Some(error) = refusal(&kafka).await {
+        findings.push(error.into());
+        return findings;
+    }
     if let Some(topic) = positions_topic {
         let positions = kafka.positions(topic, 1, "check");
         findings.push(match timeout(limit, positions.look()).await {
@@ -45,6 +53,19 @@ pub async fn check(
         });
     }
     findings
+}
+
+/// A user who may write to no topic at all is refused a moment after the brokers answered.
+async fn refusal(kafka: &Kafka) -> Option<Error> {
+    let wait = async {
+        loop {
+            if let Some(trouble) = kafka.client.trouble() {
+                return trouble;
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(REFUSED_WITHIN, wait).await.ok()
 }
 
 fn hidden(topic: &str, brokers: &str) -> Finding {

@@ -102,6 +102,12 @@ async fn missing_rights_are_named() {
         error.is_fatal() && error.to_string().contains("kafka-acls.sh"),
         "{error}"
     );
+
+    let findings = check(login(&cluster, "p"), None, SOON).await;
+    let levels: Vec<Level> = findings.iter().map(|f| f.level).collect();
+    assert_eq!(levels, [Level::Ok, Level::Problem], "{findings:?}");
+    let mend = findings[1].mend.as_deref().unwrap();
+    assert!(mend.contains("--operation Write"), "{findings:?}");
 }
 
 #[tokio::test]

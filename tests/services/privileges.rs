@@ -1,0 +1,130 @@
+//! Nothing is written to anybody's tables, and no more rights are needed than the documents say.
+
+use std::time::{Duration, Instant};
+
+use headwater_testkit::{PASSWORD, Postgres, USER, unique};
+use tokio::time::sleep;
+
+use crate::writers::scene::{LIMIT, Scene};
+
+/// A scene whose pipeline connects as a role that may do no more than the documents grant it, in a database where
+/// nobody may do anything by default.
+async fn with_the_documented_role(hint: &str) -> (Scene<'static>, String) {
+    let mut scene = Scene::shared(17, hint).await;
+    let (role, database) = (unique("reader"), scene.database.name());
+    let sql = format!(
+        "CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}';
+         REVOKE ALL ON DATABASE {database} FROM PUBLIC;
+         REVOKE ALL ON SCHEMA public FROM PUBLIC;
+         GRANT CONNECT ON DATABASE {database} TO {role};
+         GRANT USAGE ON SCHEMA eventlog TO {role};
+         GRANT SELECT ON eventlog.events TO {role};"
+    );
+    scene.database.execute(&sql).await;
+    scene.pipeline.source_url = Postgres::shared(17).url(database, &role);
+    scene.configure();
+    (scene, role)
+}
+
+/// The statement that only the table's owner may run, as `init --dry-run` prints it.
+fn publication_of(scene: &Scene<'_>) -> String {
+    let output = scene.headwater.run(&["init", "--dry-run"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let mut lines = output.stdout.lines();
+    let line = lines.find(|line| line.starts_with("CREATE PUBLICATION"));
+    line.expect(&output.stdout).to_owned()
+}
+
+#[tokio::test]
+async fn the_documented_rights_are_enough_and_no_row_is_touched() {
+    // GIVEN the documented role, and a publication that the table's owner made as `init --dry-run` says
+    let (scene, role) = with_the_documented_role("privileges").await;
+    let publication = publication_of(&scene);
+    let as_owner = format!("SET ROLE {USER}; {publication}");
+    scene.database.execute(&as_owner).await;
+
+    // WHEN every command is used, THEN each works, and the rows are as they were
+    every_command_leaves_the_rows_alone(scene, &role).await;
+}
+
+#[tokio::test]
+async fn the_owners_rights_are_not_used_on_rows() {
+    // GIVEN the table's owner, who could write
+    let scene = Scene::shared(17, "owner").await;
+
+    // WHEN every command is used, THEN each works, and the rows are as they were
+    every_command_leaves_the_rows_alone(scene, USER).await;
+}
+
+#[tokio::test]
+async fn init_names_the_statement_that_its_role_may_not_run() {
+    // GIVEN the documented role, and no publication
+    let (scene, _) = with_the_documented_role("unpublished").await;
+    let publication = publication_of(&scene);
+
+    // WHEN init is called, THEN it says what the owner has to run
+    let output = scene.headwater.run(&["init"]);
+    assert_eq!(output.code, 3, "{}", output.stderr);
+    assert!(output.stderr.contains(&publication), "{}", output.stderr);
+
+    // WHEN the owner has run it, THEN init goes on
+    let as_owner = format!("SET ROLE {USER}; {publication}");
+    scene.database.execute(&as_owner).await;
+    scene.init();
+    let run = scene.start().await;
+    let written = scene.commit_events(3).await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+}
+
+async fn every_command_leaves_the_rows_alone(scene: Scene<'static>, role: &str) {
+    let earlier = scene.commit_events(2).await;
+    let before = rows(&scene).await;
+    scene.init();
+    scene.init();
+    let check = scene.headwater.run(&["check"]);
+    assert_eq!(check.code, 0, "{}{}", check.stdout, check.stderr);
+    let peek = scene.headwater.run(&["peek"]);
+    assert_eq!(peek.code, 0, "{}", peek.stderr);
+    for event in &earlier.committed {
+        assert!(peek.stdout.contains(&event.id.to_string()));
+    }
+    assert_eq!(rows(&scene).await, before);
+
+    let written = scene.commit_events(5).await;
+    let before = rows(&scene).await;
+    let run = scene.start().await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+    let adopt = scene.headwater.run(&["adopt"]);
+    assert_eq!(adopt.code, 0, "{}", adopt.stderr);
+    assert_eq!(rows(&scene).await, before);
+    assert_eq!(counted(&scene, role, 7).await, "eventlog.events 7 0 0");
+    assert_eq!(scene.consume().await.len(), 5);
+}
+
+/// Every row with who wrote it and where it lies: an UPDATE changes both, even one that changes no value.
+async fn rows(scene: &Scene<'_>) -> String {
+    let sql = "SELECT string_agg(concat_ws(' ', xmin, xmax, ctid, events), E'\n' ORDER BY id) FROM eventlog.events";
+    scene.database.ask(sql).await.expect("there are rows")
+}
+
+/// What the server counted for every table of the database: inserts, updates, deletes. Counts arrive when a session ends:
+/// the role's are waited for, and those of whoever inserted.
+async fn counted(scene: &Scene<'_>, role: &str, inserted: u32) -> String {
+    let sessions = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE usename = '{role}' AND datname = '{}'",
+        scene.database.name()
+    );
+    let counts = "SELECT string_agg(concat_ws(' ', schemaname || '.' || relname, n_tup_ins, n_tup_upd, n_tup_del), ', ')
+        FROM pg_stat_user_tables";
+    let inserts = "SELECT sum(n_tup_ins) FROM pg_stat_user_tables";
+    let end = Instant::now() + LIMIT;
+    while scene.database.ask(&sessions).await.as_deref() != Some("0")
+        || scene.database.ask(inserts).await != Some(inserted.to_string())
+    {
+        assert!(Instant::now() < end, "the counts do not arrive");
+        sleep(Duration::from_millis(50)).await;
+    }
+    scene.database.ask(counts).await.expect("there are tables")
+}
