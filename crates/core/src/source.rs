@@ -31,6 +31,12 @@ pub trait Source: Send {
     /// Cancel-safe: dropping the future loses nothing.
     fn next(&mut self) -> impl Future<Output = Result<Item<Self::Position>, Self::Error>> + Send;
 
+    /// Returns when the log is lost though nobody reads it: `next` is not asked while there is no room. Hands over
+    /// nothing. Cancel-safe.
+    fn lost(&mut self) -> impl Future<Output = Self::Error> + Send {
+        std::future::pending()
+    }
+
     /// Tells the database that everything up to `position` is done with. Only the ledger's word may come here.
     fn confirm(
         &mut self,

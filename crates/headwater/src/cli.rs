@@ -122,7 +122,11 @@ pub fn main() -> ExitCode {
     match command(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(exit) => {
-            eprintln!("headwater: {exit}");
+            if crate::telemetry::is_json() {
+                tracing::error!("{exit}");
+            } else {
+                eprintln!("headwater: {exit}");
+            }
             ExitCode::from(exit.code())
         }
     }

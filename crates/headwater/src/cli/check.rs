@@ -63,13 +63,11 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
 /// The position record, or what is wrong with it.
 async fn record(config: &Config, outlet: &Outlet) -> Result<Option<Record>, Finding> {
     let read = outlet.look().await.map_err(Finding::from)?;
-    match read.filter(Record::has_position) {
-        Some(record) => Ok(Some(record)),
-        None => {
-            let missing = NoRecord(config.name().to_owned());
-            Err(Finding::problem(missing.to_string(), "headwater init"))
-        }
-    }
+    let Some(record) = read.filter(Record::has_position) else {
+        let missing = NoRecord(config.name().to_owned());
+        return Err(Finding::problem(missing.to_string(), "headwater init"));
+    };
+    Ok(Some(record))
 }
 
 fn line(finding: &Finding) -> Line<'_> {

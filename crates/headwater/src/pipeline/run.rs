@@ -127,7 +127,7 @@ where
                         Err(ended) => Err(ended),
                     }
                 }
-                item = source.next(), if reading => match item {
+                item = listen(source, reading) => match item {
                     Ok(item) => self.read(item),
                     Err(trouble) => Err(lost(trouble)),
                 },
@@ -273,7 +273,8 @@ where
 
     fn ticked(&mut self, now: Instant) -> Result<(), Ended> {
         match self.unanswered {
-            Some(since) if now > since + UNANSWERED => Err(Ended::Unanswered),
+            // Inside a transaction all of it would come again; a server that is to be stopped is heard by `listen`.
+            Some(since) if now > since + UNANSWERED && !self.inside => Err(Ended::Unanswered),
             _ => self.remember(now),
         }
     }
@@ -309,6 +310,15 @@ where
         Ended::Overdue {
             again: self.tally.events - self.memory.remembered_events(),
         }
+    }
+}
+
+/// The next item, or, while there is no room for one, nothing but the loss of the log.
+async fn listen<S: Source>(source: &mut S, reading: bool) -> Result<Item<S::Position>, S::Error> {
+    if reading {
+        source.next().await
+    } else {
+        Err(source.lost().await)
     }
 }
 

@@ -62,6 +62,7 @@ enum Said {
 
 struct FakeSource {
     says: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Said>>>,
+    gone: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<()>>>,
     diary: Diary,
 }
 
@@ -79,6 +80,11 @@ impl Source for FakeSource {
             Some(Said::Trouble(trouble)) => Err(trouble),
             None => std::future::pending().await,
         }
+    }
+
+    async fn lost(&mut self) -> Scripted {
+        self.gone.lock().await.recv().await;
+        Scripted(Severity::Transient, "gone")
     }
 
     async fn confirm(&mut self, position: u64) -> Result<(), Scripted> {
@@ -99,6 +105,7 @@ impl Drop for FakeSource {
 
 struct FakeOrigin {
     says: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Said>>>,
+    gone: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<()>>>,
     diary: Diary,
 }
 
@@ -113,6 +120,7 @@ impl Origin for FakeOrigin {
         self.diary.note(format!("opened at {}", record.position));
         Ok(FakeSource {
             says: Arc::clone(&self.says),
+            gone: Arc::clone(&self.gone),
             diary: self.diary.clone(),
         })
     }
@@ -240,6 +248,7 @@ impl Destination for FakeDestination {
 struct Stage {
     log: mpsc::UnboundedSender<Said>,
     broker: mpsc::UnboundedSender<Answer>,
+    lose: mpsc::UnboundedSender<()>,
     safe: Arc<tokio::sync::Mutex<()>>,
     diary: Diary,
     ask: Ask,
@@ -251,12 +260,14 @@ impl Stage {
     fn new(bound: Bound, room: usize) -> Stage {
         let (log, says) = mpsc::unbounded_channel();
         let (broker, answers) = mpsc::unbounded_channel();
+        let (lose, gone) = mpsc::unbounded_channel();
         let diary = Diary::default();
         let safe = Arc::new(tokio::sync::Mutex::new(()));
         let mut pipeline = Pipeline {
             name: "test".into(),
             origin: FakeOrigin {
                 says: Arc::new(tokio::sync::Mutex::new(says)),
+                gone: Arc::new(tokio::sync::Mutex::new(gone)),
                 diary: diary.clone(),
             },
             destination: FakeDestination {
@@ -283,6 +294,7 @@ impl Stage {
         Stage {
             log,
             broker,
+            lose,
             safe,
             diary,
             ask,
@@ -537,6 +549,47 @@ fn a_silent_broker_makes_the_log_be_given_up_until_it_answers() {
         stage.deliver(0);
         later(1).await;
         assert!(stage.diary.has("opened at 1"));
+    });
+}
+
+#[test]
+fn inside_a_transaction_a_silent_broker_is_waited_for() {
+    play(|| async {
+        let stage = Stage::new(WIDE, 100);
+        stage.row(1);
+        later(60).await;
+        assert!(!stage.diary.has("dropped"), "all of it would come again");
+        stage.row(2);
+        stage.mark(2);
+        later(1).await;
+        stage.deliver(0);
+        stage.deliver(0);
+        later(1).await;
+        assert!(stage.diary.has("remembered 2"));
+        let begun = stage
+            .diary
+            .all()
+            .iter()
+            .filter(|e| *e == "opened at 0")
+            .count();
+        assert_eq!(begun, 1, "nothing came again");
+    });
+}
+
+#[test]
+fn a_log_that_is_lost_is_let_go_even_while_there_is_no_room_to_read_it() {
+    play(|| async {
+        let one = Bound {
+            messages: 1,
+            bytes: 1 << 20,
+        };
+        let stage = Stage::new(one, 100);
+        stage.row(1);
+        later(1).await;
+        assert!(!stage.diary.has("dropped"));
+        stage.lose.send(()).ok();
+        later(1).await;
+        assert!(stage.diary.has("dropped"));
     });
 }
 
