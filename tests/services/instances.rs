@@ -30,7 +30,7 @@ async fn another_instance_takes_over_when_the_first_is_killed_or_stopped() {
     first.kill9();
 
     // THEN one of the others takes over soon, and the other still stands by
-    let mut second = others.remove(at_work(&mut others, TAKE_OVER).await);
+    let mut second = at_work(&mut others, TAKE_OVER).await;
     let mut third = others.remove(0);
     more(&writing).await;
     assert_eq!(third.log().matches(CARRYING).count(), 0);
@@ -78,7 +78,7 @@ async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
     let witness = Witness::start(&scene).await;
     let writing = load(&scene, 52);
     let mut others: Vec<Running> = (0..3).map(|_| scene.spawn(&["run"])).collect();
-    let mut first = others.remove(at_work(&mut others, LIMIT).await);
+    let mut first = at_work(&mut others, LIMIT).await;
     stand_by(&mut others).await;
     more(&writing).await;
 
@@ -87,8 +87,8 @@ async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
     sleep(Duration::from_secs(45)).await;
 
     // THEN another is at work by then
-    let mut second = others.remove(at_work(&mut others, Duration::ZERO).await);
-    let mut third = others.remove(0);
+    let mut second = at_work(&mut others, Duration::ZERO).await;
+    let third = others.remove(0);
     more(&writing).await;
 
     // AND the woken one stands by
@@ -104,7 +104,7 @@ async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
     // AND one of the two takes over when the second ends
     second.ask_to_stop().await;
     let mut others = [first, third];
-    at_work_again(&mut others, 2, TAKE_OVER).await;
+    at_work_again(&others, 2, TAKE_OVER).await;
     more(&writing).await;
 
     // AND nothing is lost, reordered or foreign, and no two were ever at work
@@ -137,15 +137,15 @@ async fn stand_by(others: &mut [Running]) {
     }
 }
 
-/// Which of them comes to carry events.
-async fn at_work(runs: &mut [Running], limit: Duration) -> usize {
+/// The one of them that comes to carry events; the others stay.
+async fn at_work(runs: &mut Vec<Running>, limit: Duration) -> Running {
     at_work_again(runs, 1, limit).await;
     let carries = runs.iter().position(|run| run.log().contains(CARRYING));
-    carries.expect("one of them carries")
+    runs.remove(carries.expect("one of them carries"))
 }
 
 /// Waits until they have begun to carry events this many times in all.
-async fn at_work_again(runs: &mut [Running], times: usize, limit: Duration) {
+async fn at_work_again(runs: &[Running], times: usize, limit: Duration) {
     let end = Instant::now() + limit;
     loop {
         let last = Instant::now() >= end;

@@ -11,32 +11,33 @@ use crate::writers::scene::{Scene, headwater};
 
 #[tokio::test]
 async fn killed_again_and_again_under_load_it_loses_and_reorders_nothing() {
-    // GIVEN a load that does not pause
+    // GIVEN a load that does not pause, and a broker that takes its time
     let kills = if long() { 30 } else { 10 };
     let mut moments = Moments::new();
-    let scene = Scene::ready(17, "kills").await;
+    let mut scene = Scene::shared(17, "kills").await;
+    scene.send_one_by_one();
+    scene.init();
     let load = Load {
-        rate: Some(400),
+        rate: Some(200),
         ..Load::new(&scene.namespace, moments.seed)
     };
     let load = load.start(&scene.database.url());
+    let backlogs = scene.another_namespace("backlog").await;
 
     // WHEN each run is killed at some moment of its first seconds, while it starts, reads, waits or confirms
-    for _ in 0..kills {
+    for round in 1..=kills {
         let moment = moments.next_within(Duration::from_millis(1800));
         println!("a kill after {moment:?}");
+        scene.commit_backlog(&backlogs, round).await;
         let mut run = scene.spawn(&["run"]);
         sleep(moment).await;
-        assert!(
-            run.is_running(),
-            "it ended before it was killed: {}",
-            run.tail()
-        );
+        assert!(run.is_running(), "it ended before it was killed");
         run.kill9();
     }
 
     // THEN nothing is lost, reordered or foreign
-    let written = load.stop().await;
+    let mut written = load.stop().await;
+    written.add(scene.committed_in(&backlogs).await);
     let run = scene.start().await;
     let verdict = scene.stop_and_judge(run, &written).await;
     println!("seed {}: {verdict}", moments.seed);

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::writers::scene::{Event, Scene};
 
+mod backup;
 mod first_start;
 mod setup;
 
@@ -36,13 +37,75 @@ async fn a_dropped_slot_is_refused_until_a_new_one_is_adopted() {
 }
 
 #[tokio::test]
+async fn a_slot_that_is_dropped_under_a_run_ends_it() {
+    // GIVEN a pipeline at work
+    let scene = Scene::ready(17, "under").await;
+    let mut run = scene.start().await;
+    let written = scene.commit_events(10).await;
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN its slot is taken away by force
+    let slot = scene.pipeline.slot();
+    let client = scene.database.connect().await;
+    loop {
+        scene.database.terminate_walsenders().await;
+        let drop = format!("SELECT pg_drop_replication_slot('{slot}')");
+        if client.batch_execute(&drop).await.is_ok() {
+            break;
+        }
+    }
+
+    // THEN a person is asked for
+    let code = run.ended_within(Duration::from_secs(20)).await;
+    assert_eq!(code, 3, "{}", run.tail());
+    let words = format!("slot {slot} does not exist");
+    assert!(run.tail().contains(&words), "{}", run.tail());
+}
+
+#[tokio::test]
+async fn a_slot_whose_log_the_server_removed_is_refused_until_a_new_one_is_adopted() {
+    // GIVEN a pipeline that has run, and then fell further behind than its server keeps log for
+    let settings = [("max_slot_wal_keep_size", "1MB"), ("max_wal_size", "32MB")];
+    let postgres = Postgres::start(17, &settings);
+    let scene = Scene::on(&postgres, Kafka::shared(), "removed").await;
+    scene.init();
+    let mut written = has_run(&scene).await;
+    let _gap = scene.commit_events(10).await;
+    for _ in 0..3 {
+        scene.database.execute("SELECT pg_switch_wal()").await;
+        scene
+            .database
+            .execute("CREATE TABLE t (); DROP TABLE t")
+            .await;
+    }
+    scene.database.execute("CHECKPOINT").await;
+
+    // WHEN it is started, THEN a person is asked for, with all that is to be done
+    let slot = scene.pipeline.slot();
+    let words = [
+        &slot,
+        "invalidated",
+        "pg_drop_replication_slot",
+        "headwater adopt",
+    ];
+    refuses(&scene, "run", &words);
+    refuses(&scene, "check", &words);
+    nothing_more_was_published(&scene, &written).await;
+
+    // AND that helps
+    drop_slot(&scene).await;
+    scene.init();
+    adopts(&scene);
+    goes_on(&scene, &mut written).await;
+}
+
+#[tokio::test]
 async fn a_slot_that_was_advanced_by_hand_is_refused_until_it_is_adopted() {
     // GIVEN a pipeline that has run, and then its slot was moved past events
     let (scene, mut written) = that_has_run("advanced").await;
     let slot = scene.pipeline.slot();
     let _gap = scene.commit_events(10).await;
-    let advance =
-        format!("SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())");
+    let advance = format!("SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())");
     scene.database.execute(&advance).await;
     written.add(scene.commit_events(10).await);
     let published = scene.consume().await.len();
@@ -112,7 +175,10 @@ async fn a_deleted_position_record_is_refused_until_the_slot_is_adopted() {
     let (scene, mut written) = that_has_run("record").await;
     let topic = scene.pipeline.positions_topic();
     let name = scene.pipeline.name.clone();
-    scene.kafka.produce(&topic, Some(name.as_bytes()), None).await;
+    scene
+        .kafka
+        .produce(&topic, Some(name.as_bytes()), None)
+        .await;
     written.add(scene.commit_events(10).await);
     let published = scene.consume().await.len();
 
@@ -183,7 +249,10 @@ fn refuses(scene: &Scene<'_>, command: &str, words: &[&str]) {
     };
     assert_eq!(output.code, 3, "{command}: {said}");
     for word in words {
-        assert!(said.contains(word), "{command} does not say {word:?}: {said}");
+        assert!(
+            said.contains(word),
+            "{command} does not say {word:?}: {said}"
+        );
     }
 }
 

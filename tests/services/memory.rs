@@ -28,12 +28,14 @@ async fn memory_stays_flat_whatever_a_transaction_holds() {
     );
 }
 
-/// The most memory, in kB, that a run needed to carry one transaction; all of which arrived, once.
+/// The most memory, in kB, that a run needed to carry one transaction, all of which arrived, once. Which rows they were is
+/// looked at elsewhere (`stop.rs`): reading half a gigabyte back would only prove the reader's patience.
 async fn peak_of(rows: u32, payload_bytes: usize) -> u64 {
-    let scene = Scene::ready(17, "memory").await;
+    // Not the server of most tests: a slot is made only when long transactions have ended.
+    let scene = Scene::ready(18, "memory").await;
     let mut run = scene.start().await;
     let client = scene.database.connect().await;
-    let written = bulk_rows(&client, &scene.namespace, rows, payload_bytes).await;
+    bulk_rows(&client, &scene.namespace, rows, payload_bytes).await;
     let count = u64::from(rows);
     let all = scene
         .kafka
@@ -43,9 +45,5 @@ async fn peak_of(rows: u32, payload_bytes: usize) -> u64 {
     let peak = run.peak_rss_kb();
     run.ask_to_stop().await;
     assert_eq!(scene.kafka.message_count(scene.topic()).await, count);
-    // Reading half a gigabyte back would only prove the reader's patience.
-    if payload_bytes < 1000 {
-        scene.judge(&written).await.assert_exactly_once();
-    }
     peak
 }

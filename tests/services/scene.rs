@@ -11,7 +11,7 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 /// How long anything may take that is not itself under test.
-pub const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_mins(1);
 
 /// The longest that a stop may take: the program's own patience, and some for a busy machine.
 pub const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -74,6 +74,44 @@ impl<'a> Scene<'a> {
     /// Writes the pipeline's configuration anew, after it was changed.
     pub fn configure(&self) {
         self.headwater.configure(&self.pipeline.toml());
+    }
+
+    /// Each message becomes a request of its own: of a backlog many messages wait for their acks at any moment, and a
+    /// position's record can overtake them.
+    pub fn send_one_by_one(&mut self) {
+        let property = r#"properties = { "batch.num.messages" = "1" }"#;
+        self.pipeline.sink.push_str(property);
+        self.configure();
+    }
+
+    /// Commits 2,000 events: in one transaction in odd rounds, else in one each, so that there is a position after each.
+    pub async fn commit_backlog(&self, namespace: &str, round: u32) {
+        let commit = if round.is_multiple_of(2) { "COMMIT;" } else { "" };
+        let sql = format!(
+            "DO $$ BEGIN FOR n IN 1..2000 LOOP
+                INSERT INTO eventlog.events VALUES (gen_random_uuid(), '{namespace}', gen_random_uuid(), 'Backlog', '{{}}',
+                    now(), now(), 'r{round}-k' || n % 10, 'Wallet', 'WalletChangedEvent', jsonb_build_object('seq', n),
+                    now(), false);
+                {commit}
+            END LOOP; END $$"
+        );
+        self.database.execute(&sql).await;
+    }
+
+    /// The events that the table holds, for a namespace whose writers were never interrupted.
+    pub async fn committed_in(&self, namespace: &str) -> Written {
+        let client = self.database.connect().await;
+        let sql = "SELECT id::text, model_id, (payload->>'seq')::bigint FROM eventlog.events WHERE namespace = $1";
+        let rows = client.query(sql, &[&namespace]).await.unwrap();
+        let events = rows.iter().map(|row| Committed {
+            id: row.get::<_, String>(0).parse().unwrap(),
+            key: row.get(1),
+            seq: row.get(2),
+        });
+        Written {
+            committed: events.collect(),
+            ..Written::default()
+        }
     }
 
     #[track_caller]

@@ -179,10 +179,10 @@ async fn messages_of(
 fn rows(namespace: &str, unicode: bool) -> Vec<String> {
     let insert = |id: u32, text: &str, date: &str, json: &str| {
         format!(
-            r#"INSERT INTO eventlog.events VALUES ('00000000-0000-0000-0000-00000000000{id}', '{namespace}',
+            "INSERT INTO eventlog.events VALUES ('00000000-0000-0000-0000-00000000000{id}', '{namespace}',
             '10000000-0000-0000-0000-00000000000{id}', $${text}$$, $${json}$$, '{date}', '{date}', 'key-{id}', $${text}$$,
-            'SettingEvent', $${json}$$, '{date}', {id} % 2 = 0, '1 year 2 mons -3 days 04:05:06.7', '\x00ff5c'::bytea,
-            12.34, 0.1::float8 + 0.2, '{date}');"#
+            'SettingEvent', $${json}$$, '{date}', {id} % 2 = 0, '1 year 2 mons -3 days 04:05:06.7', decode('00ff5c', 'hex'),
+            12.34, 0.1::float8 + 0.2, '{date}');"
         )
     };
     let mut rows = vec![

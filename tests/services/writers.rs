@@ -1,11 +1,14 @@
 //! Many writers at once: whatever they commit arrives once, in each key's commit order, and nothing else does.
 
-use headwater_testkit::{Load, bulk_rows};
+use std::time::{Duration, Instant};
+
+use headwater_testkit::{Kafka, Load, Postgres, bulk_rows};
+use tokio::time::sleep;
 
 #[path = "scene.rs"]
 pub mod scene;
 
-use scene::Scene;
+use scene::{Event, LIMIT, Scene};
 
 #[tokio::test]
 async fn every_commit_arrives_once_and_in_order_on_postgres_15() {
@@ -55,6 +58,33 @@ async fn every_commit_arrives_once_and_in_order(version: u32) {
     assert!(!written.rolled_back.is_empty() && !written.sentinels.is_empty());
 
     // THEN nothing is lost, doubled, reordered or foreign
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+}
+
+#[tokio::test]
+async fn init_waits_for_the_transactions_that_are_open() {
+    // GIVEN a writer that has written, and thinks for longer than a lock is usually waited for
+    const THINKS: Duration = Duration::from_secs(12);
+    let postgres = Postgres::start(17, &[]);
+    let scene = Scene::on(&postgres, Kafka::shared(), "open").await;
+    let event = Event::new(&scene.namespace, "k", 1);
+    let client = scene.database.connect().await;
+    let begun = Instant::now();
+    let insert = format!("BEGIN; {}", event.insert());
+    client.batch_execute(&insert).await.unwrap();
+
+    // WHEN a pipeline is initialised meanwhile
+    let mut init = scene.spawn(&["init"]);
+    sleep(THINKS).await;
+    assert!(init.is_running(), "it did not wait: {}", init.tail());
+    client.batch_execute("COMMIT").await.unwrap();
+
+    // THEN it waits for the writer, and carries what is committed from then on
+    assert_eq!(init.ended_within(LIMIT).await, 0);
+    assert!(begun.elapsed() > THINKS);
+    let run = scene.start().await;
+    let written = scene.commit_events(3).await;
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
 }

@@ -7,7 +7,7 @@ use headwater_testkit::{Database, Kafka, PASSWORD, Postgres, USER, unique};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::{drop_slot, goes_on, refuses, that_has_run};
+use super::{adopts, drop_slot, goes_on, refuses, that_has_run};
 use crate::writers::scene::{LIMIT, Scene};
 
 #[tokio::test]
@@ -39,13 +39,32 @@ async fn a_missing_table_is_named() {
 
 #[tokio::test]
 async fn a_missing_publication_is_named() {
-    let (scene, _) = that_has_run("publication").await;
+    // GIVEN a pipeline at work
+    let scene = Scene::ready(17, "publication").await;
+    let mut run = scene.start().await;
+    let mut written = scene.commit_events(10).await;
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN its publication is dropped, and an event comes
     let publication = scene.pipeline.slot();
     let drop = format!("DROP PUBLICATION {publication}");
     scene.database.execute(&drop).await;
+    let _gap = scene.commit_events(1).await;
+
+    // THEN a person is asked for, now and at every start
+    let code = run.ended_within(Duration::from_secs(20)).await;
+    assert_eq!(code, 3, "{}", run.tail());
+    assert!(run.tail().contains(&publication), "{}", run.tail());
     let words = ["publication", &publication, "does not exist"];
     refuses(&scene, "run", &words);
     refuses(&scene, "check", &words);
+
+    // AND a new one, which the slot could not use, is not made beside the old slot
+    refuses(&scene, "init", &[&publication, "pg_drop_replication_slot"]);
+    drop_slot(&scene).await;
+    scene.init();
+    adopts(&scene);
+    goes_on(&scene, &mut written).await;
 }
 
 #[tokio::test]
@@ -74,7 +93,7 @@ async fn a_role_that_may_not_replicate_is_told_how_to() {
     let allow = format!("ALTER ROLE {role} REPLICATION");
     scene.database.execute(&allow).await;
     goes_on(&scene, &mut written).await;
-    let tidy = format!("REVOKE {USER} FROM {role}; DROP ROLE {role}");
+    let tidy = format!("DROP OWNED BY {role}; DROP ROLE {role}");
     scene.database.execute(&tidy).await;
 }
 

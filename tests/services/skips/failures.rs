@@ -118,7 +118,7 @@ async fn nothing_else_about_a_sentinel_matters() {
         .database
         .execute("CREATE PUBLICATION theirs FOR TABLE eventlog.events")
         .await;
-    scene.pipeline.source = "publication = \"theirs\"".to_owned();
+    scene.pipeline.source.push_str("publication = \"theirs\"");
     scene.configure();
     scene.init();
     let run = scene.start().await;

@@ -84,6 +84,8 @@ impl Gate {
         // By itself the client would confirm that at once, and before version 18 this can move a slot backwards.
         config.ack_lsn = Some(pgwire_replication::lsn::Lsn::ZERO);
         config.status_interval = STATUS_INTERVAL;
+        // A status that nobody asked for makes the server put off its ping, and without pings a quiet server looks dead.
+        config.idle_wakeup_interval = settings.silence_timeout;
         config.buffer_events = BUFFERED_FRAMES;
         config.binary = true;
         config.application_name = Some(session::application(settings));

@@ -80,7 +80,8 @@ impl Reader {
                 Some(Err(KafkaError::PartitionEOF(partition))) => {
                     for (place, goal) in &goals {
                         if place.1 == partition && self.at_end(place, *goal) {
-                            self.next.insert(place.clone(), *goal);
+                            let next = self.next.entry(place.clone()).or_insert(*goal);
+                            *next = (*next).max(*goal);
                         }
                     }
                 }
