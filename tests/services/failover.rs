@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use headwater_testkit::{Kafka, KafkaOptions, Load, Postgres, Proxy, Writing, check, long, unique};
 use tokio::time::sleep;
 
-use crate::writers::scene::{LIMIT, Running, Scene};
+use crate::scene::{LIMIT, Running, Scene};
 
 const CARRYING: &str = "carrying events";
 

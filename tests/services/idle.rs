@@ -5,7 +5,7 @@ use std::time::Duration;
 use headwater_testkit::{Kafka, Postgres, bulk_rows};
 use tokio::time::sleep;
 
-use crate::writers::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene};
 
 /// Longer than a server needs that waits for nobody, shorter than any patience of ours.
 const AT_ONCE: Duration = Duration::from_secs(5);

@@ -8,7 +8,7 @@ use headwater_testkit::{Load, Writing};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use crate::writers::scene::{LIMIT, Running, Scene};
+use crate::scene::{LIMIT, Running, Scene};
 
 const CARRYING: &str = "carrying events";
 const STANDING_BY: &str = "standing by";

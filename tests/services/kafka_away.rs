@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use headwater_testkit::{Kafka, KafkaOptions, Postgres, Written, bulk_rows, check, long, unique};
 use tokio::time::sleep;
 
-use crate::writers::scene::{Event, LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Scene};
 
 const WAITING: &str = "waiting for Kafka";
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 use headwater_testkit::{Kafka, Postgres, Proxy, Written};
 use serde_json::Value;
 
-use crate::writers::scene::{Event, Scene};
+use crate::scene::{Event, Scene};
 
 mod backup;
 mod first_start;
+mod replaced;
 mod setup;
 
 #[tokio::test]

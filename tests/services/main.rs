@@ -14,6 +14,7 @@ mod lost_log;
 mod memory;
 mod peek;
 mod privileges;
+mod scene;
 mod settings;
 mod skips;
 mod stop;

@@ -2,7 +2,7 @@
 
 use headwater_testkit::bulk_rows;
 
-use crate::writers::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene};
 
 /// What a large load may need beyond a small one, in kB.
 const ALLOWANCE: u64 = 40 * 1024;

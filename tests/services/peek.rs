@@ -7,7 +7,7 @@ use headwater_testkit::{Consumed, Headwater, Kafka};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::writers::scene::{Event, LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Scene};
 
 /// The line that shows a message on standard output, its value to the byte.
 fn line(message: &Consumed) -> String {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use headwater_testkit::{PASSWORD, Postgres, USER, unique};
 use tokio::time::sleep;
 
-use crate::writers::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene};
 
 /// A scene whose pipeline connects as a role that may do no more than the documents grant it, in a database where
 /// nobody may do anything by default.

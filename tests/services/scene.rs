@@ -86,7 +86,11 @@ impl<'a> Scene<'a> {
 
     /// Commits 2,000 events: in one transaction in odd rounds, else in one each, so that there is a position after each.
     pub async fn commit_backlog(&self, namespace: &str, round: u32) {
-        let commit = if round.is_multiple_of(2) { "COMMIT;" } else { "" };
+        let commit = if round.is_multiple_of(2) {
+            "COMMIT;"
+        } else {
+            ""
+        };
         let sql = format!(
             "DO $$ BEGIN FOR n IN 1..2000 LOOP
                 INSERT INTO eventlog.events VALUES (gen_random_uuid(), '{namespace}', gen_random_uuid(), 'Backlog', '{{}}',

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headwater_testkit::{Kafka, Pipeline, Postgres, USER, unique};
 
-use crate::writers::scene::{LIMIT, Running, headwater};
+use crate::scene::{LIMIT, Running, headwater};
 
 /// For the whole server, as lines of postgresql.conf.
 const SERVER: [(&str, &str); 8] = [

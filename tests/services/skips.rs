@@ -7,7 +7,7 @@ mod message;
 
 use headwater_testkit::{Load, Written};
 
-use crate::writers::scene::{Event, Scene};
+use crate::scene::{Event, Scene};
 
 /// Publications as they are found in the wild, made by somebody else.
 const EVERYTHING: &str = "CREATE PUBLICATION theirs FOR ALL TABLES";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use headwater_testkit::{Headwater, Kafka, Load, Pipeline, Postgres, bulk_rows, check, unique};
 use tokio::time::sleep;
 
-use crate::writers::scene::{LIMIT, Running, STOP_LIMIT, Scene, headwater};
+use crate::scene::{LIMIT, Running, STOP_LIMIT, Scene, headwater};
 
 #[tokio::test]
 async fn stopped_under_load_and_started_again_it_doubles_nothing() {

@@ -5,10 +5,7 @@ use std::time::{Duration, Instant};
 use headwater_testkit::{Kafka, Load, Postgres, bulk_rows};
 use tokio::time::sleep;
 
-#[path = "scene.rs"]
-pub mod scene;
-
-use scene::{Event, LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Scene};
 
 #[tokio::test]
 async fn every_commit_arrives_once_and_in_order_on_postgres_15() {

@@ -2,7 +2,8 @@
 //!
 //! In: messages, each with its ticket. Out: one report a message, in the order in which Kafka answers.
 //! Rule: nothing is kept of a message after `send` but its ticket; librdkafka has the copy, also of a refused one.
-//! Rule: works inside a tokio runtime. After an error it is to be dropped; dropping gives up what is in flight.
+//! Rule: a message that the broker may refuse travels alone, and behind a refused one nothing is sent.
+//! Rule: works inside a tokio runtime. After an error or a refusal it is to be dropped; dropping gives up what is in flight.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -44,6 +45,9 @@ pub struct Kafka {
     client: Client,
     outcomes: UnboundedReceiver<Outcome>,
     sent: Slab<Sent>,
+    gate: Gate,
+    /// [`Settings::batch_limit`], which is looked at for every message.
+    batch_limit: usize,
     topics: HashMap<Arc<str>, Topic>,
     lookups: JoinSet<Found>,
     /// Refused, perhaps only because of others in the batch: they wait for what the topic's rules say.
@@ -57,6 +61,16 @@ struct Sent {
     content: Content,
 }
 
+/// Whether messages are sent, or given back until the next report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// One travels alone: brokers take any first batch of a new producer, also one behind a refused batch.
+    Alone,
+    /// One was refused.
+    Shut,
+}
+
 /// What a lookup came back with.
 enum Found {
     Topic(Arc<str>, Result<Topic, Error>),
@@ -67,10 +81,13 @@ impl Kafka {
     /// Does not wait for a broker.
     pub fn open(settings: Settings) -> Result<Kafka, Error> {
         let (tell, outcomes) = unbounded_channel();
+        let batch_limit = settings.batch_limit();
         Ok(Kafka {
             client: Client::open(settings, tell)?,
             outcomes,
             sent: Slab::new(),
+            gate: Gate::Open,
+            batch_limit,
             topics: HashMap::new(),
             lookups: JoinSet::new(),
             doubtful: HashMap::new(),
@@ -91,6 +108,17 @@ impl Kafka {
             let found = topic::find(client, Arc::clone(&topic)).await;
             Found::Topic(topic, found)
         });
+    }
+
+    fn send_alone(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+        if !self.sent.is_empty() {
+            return Err(Unsent::Later(message, ticket));
+        }
+        self.hand_over(message, ticket)?;
+        if self.gate == Gate::Open {
+            self.gate = Gate::Alone;
+        }
+        Ok(())
     }
 
     fn hand_over(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
@@ -119,7 +147,11 @@ impl Kafka {
             KafkaError::Nul(_) => Code::InvalidTopic,
             error => verdict::code(error).unwrap_or(Code::Unknown),
         };
-        if code == Code::QueueFull {
+        let stopped = self.client.stopped_behind_another(code);
+        if stopped {
+            self.gate = Gate::Shut;
+        }
+        if stopped || code == Code::QueueFull {
             return Err(Unsent::Later(message, ticket));
         }
         match verdict::delivery(code) {
@@ -129,13 +161,9 @@ impl Kafka {
                     message.size(),
                     self.client.settings.largest_message()
                 );
-                self.refuse(message, ticket, Kind::TooLarge, why);
-                Ok(())
+                self.refuse_unsent(message, ticket, Kind::TooLarge, why)
             }
-            Verdict::Refuse(kind) => {
-                self.refuse(message, ticket, kind, code.to_string());
-                Ok(())
-            }
+            Verdict::Refuse(kind) => self.refuse_unsent(message, ticket, kind, code.to_string()),
             _ => {
                 let error = self.failed(code, &message.address.topic);
                 Err(Unsent::Broken(error))
@@ -143,7 +171,23 @@ impl Kafka {
         }
     }
 
+    /// Only when all before it were reported: a refusal ends the run, and they are to arrive.
+    fn refuse_unsent(
+        &mut self,
+        message: Message,
+        ticket: Ticket,
+        kind: Kind,
+        why: String,
+    ) -> Result<(), Unsent<Error>> {
+        if !self.sent.is_empty() {
+            return Err(Unsent::Later(message, ticket));
+        }
+        self.refuse(message, ticket, kind, why);
+        Ok(())
+    }
+
     fn refuse(&mut self, message: Message, ticket: Ticket, kind: Kind, why: String) {
+        self.gate = Gate::Shut;
         self.ready
             .push_back(Report::Refused(ticket, message, kind, why));
     }
@@ -169,12 +213,19 @@ impl Kafka {
     fn settle(&mut self, outcome: Outcome) -> Option<Report> {
         match outcome {
             Outcome::Delivered(number) => {
+                if self.gate == Gate::Alone {
+                    self.gate = Gate::Open;
+                }
                 return Some(Report::Delivered(self.sent.remove(number).ticket));
             }
             Outcome::Refused(number, refusal) => self.refused(number, *refusal),
             Outcome::Failed(number, code, topic) => {
                 self.sent.remove(number);
-                self.failed(code, &topic);
+                if self.client.stopped_behind_another(code) {
+                    self.gate = Gate::Shut;
+                } else {
+                    self.failed(code, &topic);
+                }
             }
             Outcome::Trouble => {
                 if let Some(trouble) = self.client.trouble() {
@@ -192,18 +243,25 @@ impl Kafka {
             content,
             value: refusal.value,
         };
-        if doubt::travelled_alone(&message, &self.client.settings) {
-            let why = match refusal.kind {
-                Kind::TooLarge => format!(
-                    "{} bytes are more than topic \"{}\" takes",
-                    size::alone(&message),
-                    message.address.topic
-                ),
-                _ => format!("Kafka refused it: {}", refusal.code),
-            };
+        let alone = self.gate == Gate::Alone;
+        self.gate = Gate::Shut;
+        if alone || doubt::travelled_alone(&message, &self.client.settings) {
+            let rules = self.rules(&message.address.topic);
+            let why = doubt::why_refused(&message, refusal.kind, rules).unwrap_or_else(|| {
+                let size = size::alone(&message);
+                format!("Kafka refused its {size} bytes: {}", refusal.code)
+            });
             return self.refuse(message, ticket, refusal.kind, why);
         }
         self.doubt(message, ticket, refusal.kind);
+    }
+
+    /// As they were when the topic was looked up.
+    fn rules(&self, topic: &str) -> Rules {
+        match self.topics.get(topic) {
+            Some(Topic::Known(rules)) => *rules,
+            _ => Rules::default(),
+        }
     }
 
     fn doubt(&mut self, message: Message, ticket: Ticket, kind: Kind) {
@@ -213,8 +271,7 @@ impl Kafka {
         if waiting.len() == 1 {
             let client = self.client.clone();
             self.lookups.spawn(async move {
-                let settings = client.topic_settings(&topic).await;
-                let rules = settings.map(|s| s.map_or_else(Rules::default, |s| Rules::of(&s)));
+                let rules = topic::rules(&client, &topic).await;
                 Found::Rules(topic, rules)
             });
         }
@@ -252,13 +309,18 @@ impl Sink for Kafka {
         if let Some(error) = &self.broken {
             return Err(Unsent::Broken(error.clone()));
         }
+        if self.gate != Gate::Open {
+            return Err(Unsent::Later(message, ticket));
+        }
         match self.topics.get(&message.address.topic) {
-            Some(Topic::Known) => self.hand_over(message, ticket),
+            Some(Topic::Known(rules)) if rules.may_refuse(&message, self.batch_limit) => {
+                self.send_alone(message, ticket)
+            }
+            Some(Topic::Known(_)) => self.hand_over(message, ticket),
             Some(Topic::LookingUp) => Err(Unsent::Later(message, ticket)),
             Some(Topic::Illegal) => {
                 let why = format!("no topic can be named \"{}\"", message.address.topic);
-                self.refuse(message, ticket, Kind::Unroutable, why);
-                Ok(())
+                self.refuse_unsent(message, ticket, Kind::Unroutable, why)
             }
             None => {
                 self.look_up(&message.address.topic);
@@ -270,6 +332,9 @@ impl Sink for Kafka {
     async fn next_report(&mut self) -> Result<Report, Error> {
         loop {
             if let Some(report) = self.ready.pop_front() {
+                if matches!(report, Report::Refused(..)) {
+                    self.broken.get_or_insert_with(after_a_refusal);
+                }
                 return Ok(report);
             }
             if let Some(error) = &self.broken {
@@ -287,6 +352,10 @@ impl Sink for Kafka {
             }
         }
     }
+}
+
+fn after_a_refusal() -> Error {
+    Error::transient("nothing is sent behind a message that Kafka refused")
 }
 
 fn headers(message: &Message) -> Option<OwnedHeaders> {

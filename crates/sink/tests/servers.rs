@@ -5,6 +5,7 @@
 mod servers {
     mod absence;
     mod delivery;
+    mod order;
     mod positions;
     mod refusal;
     mod rights;

@@ -16,16 +16,19 @@ mod stream;
 mod timeline;
 mod value;
 mod verdict;
+mod watch;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use headwater_core::positions::Record;
 use headwater_core::source::{Item, Origin, Source};
-use tokio::sync::watch;
+use tokio::sync::watch::Receiver;
+use tracing::info;
 
 pub use position::{Identity, Lsn, NotAnLsn};
-pub use setup::{InitOutcome, check, count_events, dry_run, init, slot_position};
+pub use setup::{Begun, check, count_events, dry_run, init, slot_position};
 pub use snapshot::{follow, latest};
 
 use crate::Error;
@@ -38,6 +41,7 @@ use rows::{Rows, Step};
 use session::Session;
 use stream::{Frame, Gate, Stream, System};
 use timeline::History;
+use watch::Watch;
 
 /// Gives the password, if there is one, or says why it cannot. Asked at each connection, so that it may change.
 pub type Password = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
@@ -90,6 +94,7 @@ fn ident(name: &str) -> String {
 pub struct Postgres {
     settings: Settings,
     lock: Option<Lock>,
+    learned: Arc<Learned>,
 }
 
 impl Postgres {
@@ -97,6 +102,37 @@ impl Postgres {
         Postgres {
             settings,
             lock: None,
+            learned: Arc::default(),
+        }
+    }
+}
+
+/// What one reading of the log leaves to the next.
+#[derive(Default)]
+struct Learned {
+    /// The last position that the server was told.
+    told: AtomicU64,
+    /// The table has a type that only has a text form, though the server finds that out too late to choose it by itself.
+    only_as_text: AtomicBool,
+}
+
+impl Learned {
+    fn told(&self) -> Lsn {
+        Lsn(self.told.load(Ordering::Relaxed))
+    }
+
+    fn tell(&self, position: Lsn) {
+        self.told.fetch_max(position.0, Ordering::Relaxed);
+    }
+
+    fn binary(&self) -> bool {
+        !self.only_as_text.load(Ordering::Relaxed)
+    }
+
+    /// An array of a type without a binary form ends the stream; as text it can be read.
+    fn learn(&self, error: &Error) {
+        if error.to_string().contains("no binary output function") {
+            self.only_as_text.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -122,33 +158,54 @@ impl Origin for Postgres {
         let session = Session::open(settings).await?;
         let facts = Facts::read(&session, settings).await?;
         resume::fit_server(&facts.server)?;
-        let mut gate = Gate::open(settings, &settings.slot, position).await?;
+        let learned = &self.learned;
+        let start = resume::start(facts.slot.as_ref(), position, learned.told());
+        let mut gate = Gate::open_as(settings, &settings.slot, start, learned.binary()).await?;
         let system = gate.identify().await?;
         // Whose log it is comes first: on another server the slot is missing too, but that is not what is wrong.
         same_log(&then, position, &mut gate, &system, settings).await?;
         resume::fit(&facts, settings)?;
+        resume::same_objects(&then, &facts, settings)?;
+        resume::free(resume::slot(&facts, settings)?, settings)?;
         resume::not_moved(facts.slot.as_ref(), position, settings)?;
         gate.no_time_limit(facts.server.version).await?;
         let stream = gate.start().await?;
         // Now the slot is ours; but before that, someone may have moved it since we looked.
         let slot = facts::slot(&session, settings).await?;
         resume::not_moved(slot.as_ref(), position, settings)?;
-        stream.tell(position);
+        stream.tell(start);
+        learned.tell(start);
+        if start < position {
+            info!(
+                slot = %start,
+                record = %position,
+                "the slot is behind the position record: reading on from the slot"
+            );
+        }
 
         let identity = Identity {
             timeline: system.timeline,
+            publication: facts
+                .publication
+                .as_ref()
+                .map(|publication| publication.oid),
+            table: facts.table.as_ref().map(|table| table.oid),
             ..then
         };
+        let catalog = Catalog::new(session, settings, &facts);
+        let session = Arc::clone(&catalog.session);
         Ok(Log {
             stream,
-            rows: Rows::new(&settings.schema, &settings.table, position),
-            catalog: Catalog::new(session, settings, &facts),
+            rows: Rows::new(&settings.schema, &settings.table, start),
+            watch: Some(Watch::begin(session, settings.clone(), identity.clone())),
+            catalog,
             looking: None,
             pace: Pace::default(),
             silence: Silence::new(settings.silence_timeout),
             lost: Some(lost),
             identity: Some(identity),
             confirmed: None,
+            learned: Arc::clone(learned),
         })
     }
 }
@@ -207,16 +264,22 @@ pub struct Log {
     pace: Pace,
     silence: Silence,
     /// A temporary slot needs no lock.
-    lost: Option<watch::Receiver<bool>>,
+    lost: Option<Receiver<bool>>,
+    /// Nor is anything remembered of it that could be replaced.
+    watch: Option<Watch>,
     /// A temporary slot has none that could be remembered.
     identity: Option<Identity>,
     confirmed: Option<Lsn>,
+    learned: Arc<Learned>,
 }
 
 impl Log {
     async fn frame(&mut self) -> Result<Frame, Error> {
         if self.lost.as_ref().is_some_and(is_lost) {
             return Err(lock_lost());
+        }
+        if let Some(error) = self.watch.as_ref().and_then(Watch::found) {
+            return Err(error);
         }
         self.pace.pause().await;
         // Under load the next frame is there already: no clock is read for it.
@@ -232,7 +295,7 @@ impl Log {
         let waiting = self.silence.begin();
         let frame = tokio::select! {
             biased;
-            () = until_lost(self.lost.as_mut()) => return Err(lock_lost()),
+            error = until_lost(self.lost.as_mut(), self.watch.as_mut()) => return Err(error),
             frame = self.stream.next() => frame,
             () = waiting.too_long() => return Err(waiting.error()),
         };
@@ -272,15 +335,29 @@ impl Log {
     }
 }
 
-fn is_lost(lost: &watch::Receiver<bool>) -> bool {
+fn is_lost(lost: &Receiver<bool>) -> bool {
     lost.has_changed().unwrap_or(true) || *lost.borrow()
 }
 
-async fn until_lost(lost: Option<&mut watch::Receiver<bool>>) {
-    match lost {
-        // An error means that the lock's holder is gone, and with it the lock.
-        Some(lost) => drop(lost.wait_for(|lost| *lost).await),
-        None => std::future::pending().await,
+/// The lock is lost, or what is read has been replaced. Cancel-safe.
+async fn until_lost(lost: Option<&mut Receiver<bool>>, watch: Option<&mut Watch>) -> Error {
+    let lock = async {
+        match lost {
+            // An error means that the lock's holder is gone, and with it the lock.
+            Some(lost) => drop(lost.wait_for(|lost| *lost).await),
+            None => std::future::pending().await,
+        }
+    };
+    let replaced = async {
+        match watch {
+            Some(watch) => watch.until_found().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = lock => lock_lost(),
+        error = replaced => error,
     }
 }
 
@@ -301,9 +378,17 @@ impl Source for Log {
                 return Ok(item);
             }
             self.finish_looking().await?;
-            let frame = self.frame().await?;
+            let frame = self.frame().await;
+            let frame = frame.inspect_err(|error| self.learned.learn(error))?;
             match self.rows.take(frame).map_err(unreadable)? {
                 Step::Nothing => {}
+                Step::Doubt(table) => {
+                    let error = catalog::doubtful(&table, &self.catalog.settings);
+                    // The row has been taken off the log: nothing may come after it, whoever asks again.
+                    let again = error.clone();
+                    self.looking = Some(Box::pin(std::future::ready(Err(again))));
+                    return Err(error);
+                }
                 Step::Item(item) => {
                     self.let_go(&item);
                     return Ok(item);
@@ -313,6 +398,11 @@ impl Source for Log {
         }
     }
 
+    /// A server that is being stopped ends the lock's session first, and then waits for us.
+    async fn lost(&mut self) -> Error {
+        until_lost(self.lost.as_mut(), self.watch.as_mut()).await
+    }
+
     /// The timeline may be another than the record's was.
     fn identity(&self) -> serde_json::Value {
         serde_json::to_value(&self.identity).unwrap_or_default()
@@ -320,6 +410,7 @@ impl Source for Log {
 
     async fn confirm(&mut self, position: Lsn) -> Result<(), Error> {
         self.stream.tell(position);
+        self.learned.tell(position);
         self.confirmed = Some(position);
         Ok(())
     }
@@ -329,8 +420,10 @@ impl Source for Log {
             stream,
             catalog,
             confirmed,
+            watch,
             ..
         } = self;
+        drop(watch);
         confirm::finish(stream, &catalog.session, &catalog.settings, confirmed).await;
     }
 }

@@ -8,7 +8,7 @@ use headwater_testkit::{Kafka, Postgres, Written, bulk_rows};
 use tokio::time::sleep;
 
 use super::{adopts, goes_on, has_run, nothing_more_was_published, refuses};
-use crate::writers::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene};
 
 #[tokio::test]
 async fn a_server_that_went_back_in_time_is_refused_until_its_slot_is_adopted() {

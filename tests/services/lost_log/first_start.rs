@@ -4,7 +4,7 @@ use headwater_testkit::{Database, Pipeline};
 use serde_json::Value;
 
 use super::{record, refuses};
-use crate::writers::scene::Scene;
+use crate::scene::Scene;
 
 #[tokio::test]
 async fn a_dry_run_of_init_prints_the_sql_and_changes_nothing() {

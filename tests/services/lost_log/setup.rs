@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{adopts, drop_slot, goes_on, refuses, that_has_run};
-use crate::writers::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene};
 
 #[tokio::test]
 async fn a_wrong_password_is_refused() {

@@ -2,7 +2,7 @@
 
 use headwater_testkit::{Written, unique};
 
-use crate::writers::scene::{Event, LIMIT, Scene, headwater};
+use crate::scene::{Event, LIMIT, Scene, headwater};
 
 /// What is odd about a row, and the words in which the run must tell it.
 struct Case {

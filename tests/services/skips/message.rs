@@ -2,7 +2,7 @@
 
 use headwater_testkit::unique;
 
-use crate::writers::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene};
 
 #[tokio::test]
 async fn a_row_becomes_exactly_this_message() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use headwater_core::positions::{FORMAT, Positions, Record};
 use headwater_core::source::Origin;
-use headwater_source::postgres::{self, Postgres};
+use headwater_source::postgres::{self, Begun, Postgres};
 use headwater_source::sqlite;
 use serde_json::Value;
 
@@ -98,7 +98,8 @@ async fn first(
 }
 
 /// A record without a position is written before anything is made in the database: killed in the middle, the next call
-/// finds it and knows that the slot there is its own and has served nobody, so it can go on.
+/// finds it and knows that the slot there is its own and has served nobody, so it can go on. Without a slot nothing has begun,
+/// and rows that are there would be passed over: they are looked for again.
 async fn make(
     config: &Config,
     topic: Option<String>,
@@ -110,12 +111,19 @@ async fn make(
     if record.as_ref().is_some_and(Record::has_position) {
         return Ok(made);
     }
-    if record.is_none() {
+    let slot = slot(&database).await?;
+    if record.is_none()
+        && let Some(position) = &slot
+    {
+        return Err(somebodys_slot(config, &database, position));
+    }
+    if slot.is_none() {
         existing_rows(config, &database).await?;
-        existing_slot(config, &database).await?;
+    }
+    if record.is_none() {
         write(positions, &empty_record(config)).await?;
     }
-    let (beginning, done) = begin(&database).await?;
+    let (beginning, done) = begin(config, &database, count_to(config)).await?;
     made.extend(done);
     made.push(format!(
         "position record of pipeline {}: begins at {}",
@@ -133,7 +141,7 @@ async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<Stri
         return Ok(Vec::new());
     };
     let record = positions.read().await?;
-    let (beginning, mut made) = begin(&parts::database(config)).await?;
+    let (beginning, mut made) = begin(config, &parts::database(config), None).await?;
     if !made.is_empty() {
         made.push(format!(
             "the position record was left as it is, at {}; a new slot begins at {}, and what was committed between the two is \
@@ -145,18 +153,28 @@ async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<Stri
     Ok(made)
 }
 
-/// Publication, slot, and where the slot begins.
-async fn begin(database: &Database) -> Result<(Beginning, Vec<String>), Exit> {
+/// Publication, slot, and where the slot begins; with `count_to`, only if a new slot passes over no event.
+async fn begin(
+    config: &Config,
+    database: &Database,
+    count_to: Option<u64>,
+) -> Result<(Beginning, Vec<String>), Exit> {
     match database {
-        Database::Postgres(settings) => {
-            let begun = postgres::init(settings).await?;
-            let beginning = Beginning {
-                at: begun.position.to_string(),
-                position: serde_json::to_value(begun.position).unwrap_or_default(),
-                source: serde_json::to_value(&begun.identity).unwrap_or_default(),
-            };
-            Ok((beginning, begun.made))
-        }
+        Database::Postgres(settings) => match postgres::init(settings, count_to).await? {
+            Begun::Holds(events) => Err(rows_are_there(config, events)),
+            Begun::At {
+                made,
+                position,
+                identity,
+            } => {
+                let beginning = Beginning {
+                    at: position.to_string(),
+                    position: serde_json::to_value(position).unwrap_or_default(),
+                    source: serde_json::to_value(&identity).unwrap_or_default(),
+                };
+                Ok((beginning, made))
+            }
+        },
         Database::Sqlite(settings) => {
             let (position, identity) = sqlite::setup::start(settings).await?;
             let beginning = Beginning {
@@ -169,45 +187,60 @@ async fn begin(database: &Database) -> Result<(Beginning, Vec<String>), Exit> {
     }
 }
 
-/// Rows that are already there are never passed over without the user's word.
+/// Up to where existing rows are counted, if the user has to know of them: they are never passed over without a word.
+fn count_to(config: &Config) -> Option<u64> {
+    (config.source().snapshot != Some(Snapshot::Never)).then_some(COUNT)
+}
+
+/// A first look, before anything is made.
 async fn existing_rows(config: &Config, database: &Database) -> Result<(), Exit> {
-    if config.source().snapshot == Some(Snapshot::Never) {
+    let Some(limit) = count_to(config) else {
         return Ok(());
-    }
+    };
     let count = match database {
-        Database::Postgres(settings) => postgres::count_events(settings, COUNT).await?,
+        Database::Postgres(settings) => postgres::count_events(settings, limit).await?,
         Database::Sqlite(settings) => sqlite::setup::count_events(settings).await?,
     };
+    match count {
+        0 => Ok(()),
+        count => Err(rows_are_there(config, count)),
+    }
+}
+
+fn rows_are_there(config: &Config, count: u64) -> Exit {
     let count = match count {
-        0 => return Ok(()),
         1 => "1 event".into(),
         COUNT.. => format!("{COUNT} events or more"),
         count => format!("{count} events"),
     };
-    Err(Exit::Configuration(format!(
+    Exit::Configuration(format!(
         "the table {} holds {count} already, and source.snapshot is not set. snapshot = \"never\": they are not \
          published, only those committed from now on. (Publishing them first, snapshot = \"initial\", is not built yet.) \
-         Nothing was changed",
+         No slot was made, and no position",
         config.source().table
-    )))
+    ))
+}
+
+/// Where the slot stands, if there is one.
+async fn slot(database: &Database) -> Result<Option<String>, Exit> {
+    let Database::Postgres(settings) = database else {
+        return Ok(None);
+    };
+    let slot = postgres::slot_position(settings).await?;
+    Ok(slot.map(|(position, _)| position.to_string()))
 }
 
 /// A slot without a record is somebody's: its position is adopted only after a person decided so.
-async fn existing_slot(config: &Config, database: &Database) -> Result<(), Exit> {
-    let Database::Postgres(settings) = database else {
-        return Ok(());
+fn somebodys_slot(config: &Config, database: &Database, position: &str) -> Exit {
+    let slot = match database {
+        Database::Postgres(settings) => settings.slot.as_str(),
+        Database::Sqlite(_) => "",
     };
-    match postgres::slot_position(settings).await? {
-        None => Ok(()),
-        Some((position, _)) => Err(Exit::Person(format!(
-            "the slot {} exists already, at {position}, but pipeline {} has no position record. If the slot's position is \
-             right for it: headwater adopt. If the slot is left over: SELECT pg_drop_replication_slot('{}'); then \
-             headwater init",
-            settings.slot,
-            config.name(),
-            settings.slot
-        ))),
-    }
+    Exit::Person(format!(
+        "the slot {slot} exists already, at {position}, but pipeline {} has no position record. If the slot's position is \
+         right for it: headwater adopt. If the slot is left over: SELECT pg_drop_replication_slot('{slot}'); then headwater init",
+        config.name(),
+    ))
 }
 
 fn empty_record(config: &Config) -> Record {

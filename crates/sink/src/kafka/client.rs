@@ -113,12 +113,16 @@ impl Client {
         self.producer().context()
     }
 
-    /// What no waiting will mend, if there is something.
+    /// What no waiting will mend, if there is something. A producer that stopped behind a failed message is not: that
+    /// message's own report says what is wrong.
     pub(super) fn trouble(&self) -> Option<Error> {
         if let Some(error) = self.contact().trouble() {
             return Some(error.clone());
         }
         let (code, reason) = self.producer().client().fatal_error()?;
+        if code == Code::GaplessGuarantee {
+            return None;
+        }
         let brokers = &self.settings.brokers;
         Some(match verdict::delivery(code) {
             Verdict::EndRun(Severity::Fatal) => {
@@ -126,6 +130,20 @@ impl Client {
             }
             _ => Error::transient(format!("the Kafka producer broke: {reason}")),
         })
+    }
+
+    /// Whether this message failed because librdkafka stopped behind another one, whose own report is there or will come.
+    pub(super) fn stopped_behind_another(&self, code: Code) -> bool {
+        let bystander = matches!(
+            code,
+            Code::Fatal | Code::GaplessGuarantee | Code::PurgeQueue | Code::PurgeInflight
+        );
+        bystander
+            && self
+                .producer()
+                .client()
+                .fatal_error()
+                .is_some_and(|(code, _)| code == Code::GaplessGuarantee)
     }
 
     /// Nothing that waits behind a failed message may be delivered before the failed one is sent again by the next run.

@@ -14,7 +14,7 @@ use super::size;
 use crate::Error;
 
 /// What a topic asks of messages, as far as we may see it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Rules {
     largest_batch: Option<usize>,
     compacted: bool,
@@ -30,11 +30,34 @@ impl Rules {
             compacted: policy.is_some_and(|policy| policy.contains("compact")),
         }
     }
+
+    /// Whether the broker may refuse this message for itself. What is too large may still fit when compressed, and the
+    /// rules may have changed since: the broker decides. Where the limit is not known, what no other message joins anyway
+    /// is taken for too large.
+    pub(super) fn may_refuse(&self, message: &Message, batch_limit: usize) -> bool {
+        size::alone(message) > self.largest_batch.unwrap_or(batch_limit)
+            || self.compacted && message.address.key.is_none()
+    }
 }
 
 /// A message larger than a batch may be is never joined by another.
 pub(super) fn travelled_alone(message: &Message, settings: &Settings) -> bool {
     settings.one_by_one() || size::alone(message) > settings.batch_limit() + size::BATCH_HEADER
+}
+
+/// What in the rules explains that this message is refused.
+pub(super) fn why_refused(message: &Message, kind: Kind, rules: Rules) -> Option<String> {
+    let (topic, size) = (&message.address.topic, size::alone(message));
+    match (kind, rules.largest_batch) {
+        (Kind::TooLarge, Some(limit)) if size > limit => Some(format!(
+            "{size} bytes are more than topic \"{topic}\" takes ({limit})"
+        )),
+        (Kind::TooLarge, _) => None,
+        _ if rules.compacted && message.address.key.is_none() => Some(format!(
+            "topic \"{topic}\" is compacted and takes no message without a key"
+        )),
+        _ => None,
+    }
 }
 
 /// Why this message itself is refused, or the error to stop with if it may be innocent.
@@ -44,17 +67,11 @@ pub(super) fn judge(
     rules: Rules,
     settings: &Settings,
 ) -> Result<String, Error> {
-    let (topic, size) = (&message.address.topic, size::alone(message));
-    match (kind, rules.largest_batch) {
-        (Kind::TooLarge, Some(limit)) if size > limit => Ok(format!(
-            "{size} bytes are more than topic \"{topic}\" takes ({limit})"
-        )),
-        (Kind::TooLarge, limit) => Err(batch_too_large(topic, limit, settings)),
-        _ if rules.compacted && message.address.key.is_none() => Ok(format!(
-            "topic \"{topic}\" is compacted and takes no message without a key"
-        )),
-        _ => Err(refused_together(topic)),
-    }
+    let topic = &message.address.topic;
+    why_refused(message, kind, rules).ok_or_else(|| match kind {
+        Kind::TooLarge => batch_too_large(topic, rules.largest_batch, settings),
+        _ => refused_together(topic),
+    })
 }
 
 fn batch_too_large(topic: &str, limit: Option<usize>, settings: &Settings) -> Error {
@@ -150,6 +167,19 @@ mod tests {
             error.is_fatal() && error.to_string().contains("at most 2000"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_a_topic_may_refuse_is_told_from_what_it_takes() {
+        let small = rules(&[("max.message.bytes", "2000"), ("cleanup.policy", "delete")]);
+        assert!(small.may_refuse(&message(None, 2000), 5000));
+        assert!(!small.may_refuse(&message(None, 1900), 5000));
+        let compacted = rules(&[("cleanup.policy", "compact")]);
+        assert!(compacted.may_refuse(&message(None, 1), 5000));
+        assert!(!compacted.may_refuse(&message(Some("k"), 1), 5000));
+        let unseen = Rules::default();
+        assert!(unseen.may_refuse(&message(None, 5000), 5000));
+        assert!(!unseen.may_refuse(&message(None, 4900), 5000));
     }
 
     #[test]

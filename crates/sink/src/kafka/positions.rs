@@ -195,7 +195,11 @@ impl KafkaPositions {
         self.under_way = match self.client.producer().send(record) {
             Ok(()) => Some(UnderWay::Sent(number)),
             Err((error, _)) => match verdict::code(&error) {
-                Some(Code::QueueFull) => Some(UnderWay::Waiting(value)),
+                Some(code)
+                    if code == Code::QueueFull || self.client.stopped_behind_another(code) =>
+                {
+                    Some(UnderWay::Waiting(value))
+                }
                 code => return Err(self.not_written(code.unwrap_or(Code::Unknown))),
             },
         };
@@ -243,7 +247,12 @@ impl Positions for KafkaPositions {
                     let back = self.came_back.wait_for(|w| w.number >= number).await;
                     let failed = back.map_or(Some(Code::PurgeQueue), |written| written.failed);
                     self.under_way = None;
-                    return failed.map_or(Ok(()), |code| Err(self.not_written(code)));
+                    match failed {
+                        None => return Ok(()),
+                        // The sink stopped at a message that Kafka refused, and is about to say so.
+                        Some(code) if self.client.stopped_behind_another(code) => {}
+                        Some(code) => return Err(self.not_written(code)),
+                    }
                 }
             }
         }

@@ -67,7 +67,7 @@ pub fn forbidden(property: &str) -> Option<&'static str> {
         "queuing.strategy" => "messages of one key keep their order",
         "partitioner" => "a key must go to the partition that the Java clients choose for it",
         "allow.auto.create.topics" => "topics are created by sink.create_topics alone",
-        "enable.gapless.guarantee" => "one refused message would break the whole producer",
+        "enable.gapless.guarantee" => "nothing may be sent behind a refused message: it is forced",
         "transactional.id" | "transaction.timeout.ms" => "transactions are not built yet",
         "delivery.report.only.error" => "every delivery must be reported",
         "bootstrap.servers" | "metadata.broker.list" => "use sink.brokers",
@@ -101,6 +101,8 @@ impl Settings {
         config
             .set("acks", "all")
             .set("enable.idempotence", "true")
+            // Else librdkafka sends what waits behind a refused message before we hear of the refusal.
+            .set("enable.gapless.guarantee", "true")
             .set("message.timeout.ms", "0")
             .set("message.send.max.retries", i32::MAX.to_string())
             .set("max.in.flight.requests.per.connection", "5")
@@ -268,6 +270,7 @@ mod tests {
         let settings = settings(&[]);
         for (property, value) in [
             ("enable.idempotence", "true"),
+            ("enable.gapless.guarantee", "true"),
             ("max.in.flight", "5"),
             ("retries", "2147483647"),
             ("allow.auto.create.topics", "false"),

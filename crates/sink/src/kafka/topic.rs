@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headwater_core::trouble::Trouble as _;
 use tokio::time::sleep;
-use tracing::info;
+use tracing::{debug, info};
 
 use super::client::{Client, NewTopicSpec, Presence};
+use super::doubt::Rules;
 use super::verdict::{self, Doing, create_command};
 use crate::Error;
 use rdkafka::error::RDKafkaErrorCode as Code;
@@ -19,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Topic {
-    Known,
+    Known(Rules),
     LookingUp,
     /// No topic can have this name.
     Illegal,
@@ -30,7 +32,7 @@ pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Topic, Error
     let mut created: Option<Instant> = None;
     loop {
         match client.presence(&topic).await? {
-            Presence::There { .. } => return Ok(Topic::Known),
+            Presence::There { .. } => return Ok(Topic::Known(first_rules(&client, &topic).await)),
             Presence::Illegal => return Ok(Topic::Illegal),
             Presence::Denied => return Err(denied(&client, &topic)),
             Presence::Missing if !client.settings.create_topics => {
@@ -46,6 +48,30 @@ pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Topic, Error
                 created = Some(Instant::now());
             }
             Presence::Missing | Presence::Coming => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// What the topic asks of messages now, as far as we may see it.
+pub(super) async fn rules(client: &Client, topic: &str) -> Result<Rules, Error> {
+    let settings = client.topic_settings(topic).await?;
+    Ok(settings.map_or_else(Rules::default, |settings| Rules::of(&settings)))
+}
+
+/// Without them messages can still be sent, so that a cluster which does not tell is no error.
+async fn first_rules(client: &Client, topic: &str) -> Rules {
+    let since = Instant::now();
+    loop {
+        match rules(client, topic).await {
+            Ok(rules) => return rules,
+            // A broker may not have heard yet of a topic that another one has just created.
+            Err(error) if !error.is_fatal() && since.elapsed() < MISSING_FOR_GOOD => {
+                sleep(PAUSE).await;
+            }
+            Err(error) => {
+                debug!(topic, %error, "what the topic asks of messages is not known");
+                return Rules::default();
+            }
         }
     }
 }

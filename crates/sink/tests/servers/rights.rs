@@ -15,7 +15,7 @@ use super::talk::{carry, message, settings, with};
 
 const SOON: Duration = Duration::from_secs(10);
 
-fn login(cluster: &Cluster, password: &str) -> Settings {
+pub fn login(cluster: &Cluster, password: &str) -> Settings {
     let properties = [
         ("security.protocol", "sasl_plaintext"),
         ("sasl.mechanism", "SCRAM-SHA-512"),
@@ -65,7 +65,7 @@ async fn a_wrong_password_is_fatal_before_anything_was_sent() {
 }
 
 /// User `u` may do nothing; on the listener without a login everything is allowed.
-fn with_rights() -> Cluster {
+pub fn with_rights() -> Cluster {
     Cluster::start_with(&KafkaOptions {
         sasl: true,
         settings: vec![
@@ -140,11 +140,11 @@ async fn settings_that_may_not_be_seen_are_a_warning() {
 }
 
 /// Operations as the protocol numbers them.
-const WRITE: u8 = 4;
+pub const WRITE: u8 = 4;
 const DESCRIBE_CONFIGS: u8 = 10;
 
 /// Lets user `u` do it with the topic: a `CreateAcls` request by hand, which the client crate does not have.
-fn grant(port: u16, operation: u8, topic: &str) {
+pub fn grant(port: u16, operation: u8, topic: &str) {
     const CREATE_ACLS: u8 = 30;
     const TOPIC: u8 = 2;
     const LITERAL: u8 = 3;

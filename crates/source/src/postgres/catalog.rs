@@ -2,7 +2,8 @@
 //!
 //! The catalog speaks of today, the stream of the past: a relation that is no partition of the outbox today may have been
 //! one when the row was written. It counts as one if it has an outbox's columns, and either the publication holds nothing
-//! but the outbox, or the relation is gone and the outbox is partitioned.
+//! but the outbox, or the relation is gone and the outbox is partitioned. If it is still there and the outbox is partitioned, only a
+//! person can tell.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -14,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use super::Settings;
 use super::decode::Relation;
 use super::facts::Facts;
-use super::rows::{Answer, Question};
+use super::rows::{Answer, Belongs, Question};
 use super::session::{Session, cell};
 use super::value::Kind;
 use crate::Error;
@@ -45,18 +46,22 @@ impl Catalog {
     pub(super) fn look(&self, question: Question) -> Looking {
         let catalog = self.clone();
         Box::pin(async move {
-            let is_outbox = question.is_named_so || catalog.is_outbox(&question.relation).await?;
-            let kinds = if is_outbox {
+            let belongs = if question.is_named_so {
+                Belongs::Outbox
+            } else {
+                catalog.belongs(&question.relation).await?
+            };
+            let kinds = if belongs == Belongs::Outbox {
                 catalog.kinds(&question.types).await?
             } else {
                 HashMap::new()
             };
-            Ok((question, Answer { is_outbox, kinds }))
+            Ok((question, Answer { belongs, kinds }))
         })
     }
 
     /// The outbox itself, a partition of it, or what must have been one.
-    async fn is_outbox(&self, relation: &Relation) -> Result<bool, Error> {
+    async fn belongs(&self, relation: &Relation) -> Result<Belongs, Error> {
         // Whole schemas can be published since version 15.
         let schemas = if self.version >= 150_000 {
             "EXISTS (SELECT FROM pg_publication_namespace s WHERE s.pnpubid = p.oid)"
@@ -68,9 +73,10 @@ impl Catalog {
                     OR EXISTS (SELECT FROM pg_partition_tree($2::oid::regclass) t WHERE t.relid::oid = $3::oid),
                     EXISTS (SELECT FROM pg_publication p
                              WHERE p.pubname = $1::text AND NOT p.puballtables AND NOT {schemas} AND NOT EXISTS (
-                                   SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid <> $2::oid))
-                    OR NOT EXISTS (SELECT FROM pg_class WHERE oid = $3::oid)
-                       AND EXISTS (SELECT FROM pg_class WHERE oid = $2::oid AND relkind = 'p')"
+                                   SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid <> $2::oid)),
+                    EXISTS (SELECT FROM pg_class WHERE oid = $2::oid AND relkind = 'p'),
+                    EXISTS (SELECT FROM pg_publication WHERE pubname = $1::text AND pubviaroot),
+                    EXISTS (SELECT FROM pg_class WHERE oid = $3::oid)"
         );
         let named = [
             &self.settings.publication as &(dyn ToSql + Sync),
@@ -78,11 +84,16 @@ impl Catalog {
             &relation.id,
         ];
         let Some(row) = self.session.row(&sql, &named).await? else {
-            return Ok(false);
+            return Ok(Belongs::Doubtful);
         };
-        let is_today: bool = cell(&row, 0)?;
-        let may_have_been: bool = cell(&row, 1)?;
-        Ok(is_today || may_have_been && looks_like_one(relation))
+        let today = Today {
+            is_outbox: cell(&row, 0)?,
+            nothing_else_is_published: cell(&row, 1)?,
+            outbox_is_partitioned: cell(&row, 2)?,
+            via_root: cell(&row, 3)?,
+            exists: cell(&row, 4)?,
+        };
+        Ok(today.judge(looks_like_one(relation)))
     }
 
     /// The outbox's columns as they are today.
@@ -122,6 +133,55 @@ impl Catalog {
     }
 }
 
+/// What the catalog of today says about a relation in the stream.
+#[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "answers of the catalog, each yes or no"
+)]
+struct Today {
+    is_outbox: bool,
+    nothing_else_is_published: bool,
+    outbox_is_partitioned: bool,
+    via_root: bool,
+    exists: bool,
+}
+
+impl Today {
+    fn judge(self, looks_like_one: bool) -> Belongs {
+        if self.is_outbox {
+            return Belongs::Outbox;
+        }
+        if !looks_like_one {
+            return Belongs::Foreign;
+        }
+        if self.nothing_else_is_published {
+            return Belongs::Outbox;
+        }
+        match (self.outbox_is_partitioned, self.exists) {
+            (true, false) => Belongs::Outbox,
+            // Detached since, or always another outbox beside ours.
+            (true, true) if !self.via_root => Belongs::Doubtful,
+            _ => Belongs::Foreign,
+        }
+    }
+}
+
+pub(super) fn doubtful(table: &str, settings: &Settings) -> Error {
+    let (outbox, publication) = (settings.qualified(), &settings.publication);
+    Error::fatal(
+        format!(
+            "a row was inserted into {table}, which looks like an outbox and is no partition of {outbox} today: if it was \
+             detached since, the row is an event"
+        ),
+        format!(
+            "if it was a partition: ALTER TABLE {outbox} ATTACH PARTITION {table} ...; and detach it when Headwater has read \
+             on. If it never was one: ALTER PUBLICATION \"{publication}\" SET (publish_via_partition_root = true); then \
+             partitions come under the outbox's name, and others are not taken for them"
+        ),
+    )
+}
+
 fn looks_like_one(relation: &Relation) -> bool {
     let has = |role: Role| {
         relation
@@ -142,5 +202,55 @@ fn kind_of(oid: u32, name: String, kind: &str) -> Kind {
         Kind::Text
     } else {
         Kind::Other(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_been_a_partition_is_never_taken_for_foreign() {
+        let detached = Today {
+            is_outbox: false,
+            nothing_else_is_published: false,
+            outbox_is_partitioned: true,
+            via_root: false,
+            exists: true,
+        };
+        assert_eq!(detached.judge(true), Belongs::Doubtful);
+        assert_eq!(detached.judge(false), Belongs::Foreign);
+        let under_the_root = Today {
+            via_root: true,
+            ..detached
+        };
+        assert_eq!(under_the_root.judge(true), Belongs::Foreign);
+        let dropped = Today {
+            exists: false,
+            ..detached
+        };
+        assert_eq!(dropped.judge(true), Belongs::Outbox);
+        let alone = Today {
+            nothing_else_is_published: true,
+            ..detached
+        };
+        assert_eq!(alone.judge(true), Belongs::Outbox);
+        let partition = Today {
+            is_outbox: true,
+            ..detached
+        };
+        assert_eq!(partition.judge(false), Belongs::Outbox);
+    }
+
+    #[test]
+    fn beside_an_outbox_without_partitions_others_may_stand() {
+        let neighbour = Today {
+            is_outbox: false,
+            nothing_else_is_published: false,
+            outbox_is_partitioned: false,
+            via_root: false,
+            exists: true,
+        };
+        assert_eq!(neighbour.judge(true), Belongs::Foreign);
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct TableFacts {
     /// `p` for those whose changes are logged.
     pub persistence: String,
     pub columns: Vec<String>,
+    /// How it and its partitions are partitioned: `RANGE (event_date)`.
+    pub partition_keys: Vec<String>,
     pub may_select: bool,
 }
 
@@ -58,6 +60,7 @@ impl TableFacts {
     reason = "they are the server's own flags"
 )]
 pub(super) struct PublicationFacts {
+    pub oid: u32,
     pub insert: bool,
     pub update: bool,
     pub via_root: bool,
@@ -154,7 +157,9 @@ impl Ask<'_> {
                           has_table_privilege(c.oid, 'SELECT') AND has_schema_privilege(n.oid, 'USAGE') AS may_select,
                           ARRAY(SELECT a.attname::text FROM pg_attribute a
                                  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-                                 ORDER BY a.attnum) AS columns
+                                 ORDER BY a.attnum) AS columns,
+                          ARRAY(SELECT pg_get_partkeydef(t.relid) FROM pg_partition_tree(c.oid::regclass) t
+                                  JOIN pg_partitioned_table p ON p.partrelid = t.relid::oid) AS keys
                      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                     WHERE n.nspname = $1::text AND c.relname = $2::text";
         let named: [Parameter<'_>; 2] = [&self.settings.schema, &self.settings.table];
@@ -166,6 +171,7 @@ impl Ask<'_> {
             kind: cell(&row, "kind")?,
             persistence: cell(&row, "persistence")?,
             columns: cell(&row, "columns")?,
+            partition_keys: cell(&row, "keys")?,
             may_select: cell(&row, "may_select")?,
         }))
     }
@@ -183,7 +189,7 @@ impl Ask<'_> {
                  JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = t.schemaname
                 WHERE t.pubname = $1::text
                   AND c.oid IN (SELECT $2::oid UNION ALL SELECT relid::oid FROM pg_partition_tree($2::oid::regclass)))
-             SELECT p.pubinsert, p.pubupdate, p.pubviaroot,
+             SELECT p.oid, p.pubinsert, p.pubupdate, p.pubviaroot,
                     EXISTS (SELECT FROM parts)
                       OR EXISTS (SELECT FROM pg_publication_rel r WHERE r.prpubid = p.oid AND r.prrelid = $2::oid)
                       AS has_table,
@@ -199,6 +205,7 @@ impl Ask<'_> {
             return Ok(None);
         };
         Ok(Some(PublicationFacts {
+            oid: cell(&row, "oid")?,
             insert: cell(&row, "pubinsert")?,
             update: cell(&row, "pubupdate")?,
             via_root: cell(&row, "pubviaroot")?,

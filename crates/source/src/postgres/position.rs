@@ -62,6 +62,12 @@ pub struct Identity {
     pub timeline: u32,
     pub database: String,
     pub slot: String,
+    /// By its oid: one that was dropped and made again is another. Records of earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<u32>,
+    /// By its oid, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<u32>,
 }
 
 #[cfg(test)]
@@ -86,6 +92,14 @@ mod tests {
             assert!(text.parse::<Lsn>().is_err(), "{text}");
         }
         assert!(serde_json::from_str::<Lsn>(r#"{"lsn":"x"}"#).is_err());
+    }
+
+    #[test]
+    fn a_record_that_knows_no_publication_and_no_table_is_read() {
+        let json = r#"{"system":"123","timeline":1,"database":"shop","slot":"s"}"#;
+        let identity: Identity = serde_json::from_str(json).expect("json");
+        assert_eq!((identity.publication, identity.table), (None, None));
+        assert_eq!(serde_json::to_string(&identity).expect("json"), json);
     }
 
     #[test]

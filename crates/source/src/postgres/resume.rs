@@ -11,13 +11,15 @@ use crate::Error;
 
 const OLDEST: i32 = 140_000;
 
-/// What is needed of the table, the publication and the slot, whatever the position.
+/// What is needed of the table, the publication and the slot, whatever the position and whoever reads the slot.
 pub(super) fn fit(facts: &Facts, settings: &Settings) -> Result<(), Error> {
     fit_table(facts.table.as_ref(), settings)?;
     fit_publication(facts.publication.as_ref(), settings)?;
-    let slot = facts.slot.as_ref().ok_or_else(|| slot_missing(settings))?;
-    fit_slot(slot, settings)?;
-    free(slot, settings)
+    fit_slot(slot(facts, settings)?, settings)
+}
+
+pub(super) fn slot<'f>(facts: &'f Facts, settings: &Settings) -> Result<&'f SlotFacts, Error> {
+    facts.slot.as_ref().ok_or_else(|| slot_missing(settings))
 }
 
 pub(super) fn fit_server(server: &Server) -> Result<(), Error> {
@@ -206,6 +208,63 @@ pub(super) fn free(slot: &SlotFacts, settings: &Settings) -> Result<(), Error> {
     }
 }
 
+/// Table and publication are those that the position was taken with. Under the same name there can be others, and what was
+/// committed while the name had none, or another one, was never published.
+pub(super) fn same_objects(
+    then: &Identity,
+    facts: &Facts,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let publication = facts
+        .publication
+        .as_ref()
+        .map(|publication| publication.oid);
+    let table = facts.table.as_ref().map(|table| table.oid);
+    let replaced = |then: Option<u32>, now: Option<u32>| then.is_some() && then != now;
+    if replaced(then.table, table) {
+        return Err(Error::fatal(
+            format!(
+                "table {} was replaced (renamed or dropped, and made again) since the pipeline began with it: events \
+                 committed in between may not be in the log",
+                settings.qualified()
+            ),
+            "compare the tables with what was published; then `headwater adopt` goes on from the slot with the new table",
+        ));
+    }
+    if replaced(then.publication, publication) {
+        let (name, slot) = (&settings.publication, &settings.slot);
+        let before_18 = if facts.server.version < 180_000 {
+            format!(
+                " (before PostgreSQL 18 the slot may not get past that: SELECT pg_drop_replication_slot('{slot}'); and \
+                 `headwater init` first)"
+            )
+        } else {
+            String::new()
+        };
+        return Err(Error::fatal(
+            format!(
+                "publication {name} was replaced (dropped and made again) since the pipeline began with it: events \
+                 committed in between are not in the log"
+            ),
+            format!(
+                "compare the table with what was published; then `headwater adopt` goes on from the slot{before_18}"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Where reading begins. A slot that is behind the record: we were killed before we could tell the server, or the server's disk went
+/// back in time and its log has since outgrown the record. These cannot be told apart, and in the second case what lies
+/// between the two positions is new: read it, again or for the first time. Only a slot that stands where this process has
+/// `told` it to stand has surely not gone back.
+pub(super) fn start(slot: Option<&SlotFacts>, position: Lsn, told: Lsn) -> Lsn {
+    match slot.and_then(|slot| slot.confirmed) {
+        Some(confirmed) if told == Lsn(0) || confirmed < told => confirmed.min(position),
+        _ => position,
+    }
+}
+
 /// The slot has not been moved past the position: what is before it is gone from the slot for good.
 pub(super) fn not_moved(
     slot: Option<&SlotFacts>,
@@ -316,7 +375,15 @@ mod tests {
             timeline: 1,
             database: "shop".into(),
             slot: "headwater_shop".into(),
+            publication: Some(8),
+            table: Some(7),
         }
+    }
+
+    /// What a run asks before it begins.
+    fn fit_and_free(facts: &Facts) -> Result<(), Error> {
+        fit(facts, &settings())?;
+        free(super::slot(facts, &settings())?, &settings())
     }
 
     fn system() -> System {
@@ -414,14 +481,49 @@ mod tests {
     fn a_slot_held_by_a_stranger_is_refused_and_one_held_by_us_is_waited_for() {
         let mut facts = sound();
         slot(&mut facts).active_pid = Some(42);
-        refused(
-            fit(&facts, &settings()),
-            "another role's session (process 42",
-        );
+        refused(fit_and_free(&facts), "another role's session (process 42");
         slot(&mut facts).active_application = Some("Debezium".into());
-        refused(fit(&facts, &settings()), "\"Debezium\" (process 42");
+        refused(fit_and_free(&facts), "\"Debezium\" (process 42");
         slot(&mut facts).active_application = Some("headwater shop".into());
-        assert!(matches!(fit(&facts, &settings()), Err(Error::Transient(_))));
+        assert!(matches!(fit_and_free(&facts), Err(Error::Transient(_))));
+        assert_eq!(fit(&facts, &settings()), Ok(()));
+    }
+
+    #[test]
+    fn a_replaced_publication_or_table_is_refused() {
+        let with = |change: fn(&mut Facts)| {
+            let mut facts = sound();
+            change(&mut facts);
+            same_objects(&identity(), &facts, &settings())
+        };
+        assert_eq!(with(|_| {}), Ok(()));
+        let replaced = "publication headwater_shop was replaced (dropped and made again)";
+        refused(with(|f| publication(f).oid = 9), replaced);
+        refused(with(|f| publication(f).oid = 9), "`headwater init` first");
+        refused(with(|f| f.publication = None), replaced);
+        let replaced = "table eventlog.events was replaced";
+        refused(with(|f| table(f).oid = 9), replaced);
+        refused(with(|f| f.table = None), replaced);
+    }
+
+    #[test]
+    fn a_record_that_knows_no_publication_and_no_table_accepts_any() {
+        let then = Identity {
+            publication: None,
+            table: None,
+            ..identity()
+        };
+        assert_eq!(same_objects(&then, &sound(), &settings()), Ok(()));
+    }
+
+    #[test]
+    fn a_slot_behind_the_record_is_read_from_where_it_stands() {
+        let at = |position, told| start(sound().slot.as_ref(), Lsn(position), Lsn(told));
+        assert_eq!(at(120, 0), Lsn(100), "after a start of ours");
+        assert_eq!(at(100, 0), Lsn(100));
+        assert_eq!(at(120, 110), Lsn(100), "it fell back");
+        assert_eq!(at(120, 100), Lsn(120), "it stands where we left it");
+        assert_eq!(start(None, Lsn(120), Lsn(0)), Lsn(120));
     }
 
     #[test]

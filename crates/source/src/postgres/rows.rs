@@ -23,6 +23,18 @@ pub(super) enum Step {
     Item(Item<Lsn>),
     /// Only the catalog can tell; give the answer to `learn` before the next frame.
     Ask(Question),
+    /// A row was inserted into this table, and nobody can tell whether it was the outbox's.
+    Doubt(String),
+}
+
+/// Whose a relation in the stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Belongs {
+    /// To the outbox: it is the outbox, or a partition of it.
+    Outbox,
+    Foreign,
+    /// It may have been a partition when the row was written.
+    Doubtful,
 }
 
 /// A relation that is new or changed: is it (a partition of) the outbox, and what are these types?
@@ -34,9 +46,9 @@ pub(super) struct Question {
     pub types: Vec<u32>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Answer {
-    pub is_outbox: bool,
+    pub belongs: Belongs,
     pub kinds: HashMap<u32, Kind>,
 }
 
@@ -44,6 +56,7 @@ pub(super) struct Answer {
 enum Known {
     Outbox { table: Arc<Table>, kinds: Vec<Kind> },
     Foreign,
+    Doubtful(String),
 }
 
 #[derive(Debug)]
@@ -119,6 +132,7 @@ impl Rows {
             Message::Insert { relation, tuple } => match self.known(relation)? {
                 Known::Outbox { table, kinds } => row(table, kinds, tuple).map(Step::from),
                 Known::Foreign => Ok(Step::Nothing),
+                Known::Doubtful(table) => Ok(Step::Doubt(table.clone())),
             },
             Message::Update { relation } => self.without_cells(&[relation], Change::Update),
             Message::Delete { relation } => self.without_cells(&[relation], Change::Delete),
@@ -163,7 +177,7 @@ impl Rows {
             .collect();
         let is_named_so = relation.schema == self.schema && relation.name == self.table;
         if is_named_so && types.is_empty() {
-            self.remember(&relation, true);
+            self.remember(&relation, Belongs::Outbox);
             return Step::Nothing;
         }
         Step::Ask(Question {
@@ -180,14 +194,19 @@ impl Rows {
     /// The answer to a question.
     pub(super) fn learn(&mut self, relation: &Relation, answer: Answer) {
         self.kinds.extend(answer.kinds);
-        self.remember(relation, answer.is_outbox);
+        self.remember(relation, answer.belongs);
     }
 
-    fn remember(&mut self, relation: &Relation, is_outbox: bool) {
-        if !is_outbox {
-            self.relations.insert(relation.id, Known::Foreign);
-            return;
-        }
+    fn remember(&mut self, relation: &Relation, belongs: Belongs) {
+        let known = match belongs {
+            Belongs::Outbox => self.outbox(relation),
+            Belongs::Foreign => Known::Foreign,
+            Belongs::Doubtful => Known::Doubtful(format!("{}.{}", relation.schema, relation.name)),
+        };
+        self.relations.insert(relation.id, known);
+    }
+
+    fn outbox(&self, relation: &Relation) -> Known {
         let columns = &relation.columns;
         // A type that was dropped since cannot be looked up any more.
         let lost = |oid| Kind::Other(format!("{oid} (an oid that is gone)"));
@@ -209,8 +228,7 @@ impl Rows {
         {
             table = Arc::clone(before);
         }
-        let known = Known::Outbox { table, kinds };
-        self.relations.insert(relation.id, known);
+        Known::Outbox { table, kinds }
     }
 }
 
@@ -311,6 +329,7 @@ mod tests {
             Step::Ask(question) => {
                 format!("ask {} {:?}", question.relation.name, question.types)
             }
+            Step::Doubt(table) => format!("doubt {table}"),
         }
     }
 
@@ -344,12 +363,28 @@ mod tests {
     }
 
     /// Answers the question that a relation raised.
-    fn answer(rows: &mut Rows, frame: Frame, is_outbox: bool, kinds: &[(u32, Kind)]) {
+    fn answer(rows: &mut Rows, frame: Frame, belongs: Belongs, kinds: &[(u32, Kind)]) {
         let Ok(Step::Ask(question)) = rows.take(frame) else {
             panic!("no question");
         };
         let kinds = kinds.iter().cloned().collect();
-        rows.learn(&question.relation, Answer { is_outbox, kinds });
+        rows.learn(&question.relation, Answer { belongs, kinds });
+    }
+
+    #[test]
+    fn only_an_insert_into_what_may_have_been_a_partition_is_doubtful() {
+        let mut rows = rows();
+        let relation = made::relation(NEIGHBOUR, "eventlog", "events_2026", &[("id", TEXT)]);
+        answer(&mut rows, data(relation), Belongs::Doubtful, &[]);
+        for message in [
+            made::named(b'U', NEIGHBOUR),
+            made::named(b'D', NEIGHBOUR),
+            made::truncate(&[NEIGHBOUR]),
+        ] {
+            assert_eq!(told(&mut rows, data(message)), "");
+        }
+        let insert = made::insert(NEIGHBOUR, &[cell("x")]);
+        assert_eq!(told(&mut rows, data(insert)), "doubt eventlog.events_2026");
     }
 
     #[test]
@@ -405,7 +440,7 @@ mod tests {
     fn a_foreign_table_says_nothing() {
         let mut rows = rows();
         let relation = made::relation(NEIGHBOUR, "public", "other", &[("n", TEXT)]);
-        answer(&mut rows, data(relation), false, &[]);
+        answer(&mut rows, data(relation), Belongs::Foreign, &[]);
         for message in [
             made::insert(NEIGHBOUR, &[cell("x")]),
             made::named(b'U', NEIGHBOUR),
@@ -427,7 +462,7 @@ mod tests {
     fn a_partition_comes_under_its_own_name() {
         let mut rows = rows();
         let relation = made::relation(NEIGHBOUR, "eventlog", "events_2026", &[("id", TEXT)]);
-        answer(&mut rows, data(relation.clone()), true, &[]);
+        answer(&mut rows, data(relation.clone()), Belongs::Outbox, &[]);
         let insert = made::insert(NEIGHBOUR, &[cell("x")]);
         assert_eq!(told(&mut rows, data(insert)), "Insert events_2026 x");
         // A table can become a partition, or cease to be one: when it is described again, it is asked about again.
@@ -439,7 +474,7 @@ mod tests {
         let mut rows = rows();
         assert_eq!(told(&mut rows, outbox()), "");
         let relation = made::relation(NEIGHBOUR, "public", "other", &[("n", TEXT)]);
-        answer(&mut rows, data(relation), false, &[]);
+        answer(&mut rows, data(relation), Belongs::Foreign, &[]);
         for (message, says) in [
             (made::named(b'U', OUTBOX), "Update events "),
             (made::named(b'D', OUTBOX), "Delete events "),
@@ -499,7 +534,7 @@ mod tests {
         answer(
             &mut rows,
             relation(),
-            true,
+            Belongs::Outbox,
             &[(16_502, Kind::Text), (1700, numeric)],
         );
         assert_eq!(told(&mut rows, relation()), "");
@@ -521,7 +556,7 @@ mod tests {
     fn a_type_that_is_gone_cannot_be_read_in_binary() {
         let mut rows = rows();
         let relation = made::relation(OUTBOX, "eventlog", "events", &[("a", 16_500)]);
-        answer(&mut rows, data(relation), true, &[]);
+        answer(&mut rows, data(relation), Belongs::Outbox, &[]);
         let insert = made::insert(OUTBOX, &[Cell::Binary(Bytes::from_static(b"x"))]);
         assert_eq!(told(&mut rows, data(insert)), "Insert events unreadable");
     }
@@ -592,9 +627,14 @@ mod tests {
                         )
                     };
                     let kinds = question.types.iter().copied().map(kind).collect();
-                    let is_outbox = question.is_named_so;
-                    rows.learn(&question.relation, Answer { is_outbox, kinds });
+                    let belongs = if question.is_named_so {
+                        Belongs::Outbox
+                    } else {
+                        Belongs::Foreign
+                    };
+                    rows.learn(&question.relation, Answer { belongs, kinds });
                 }
+                Step::Doubt(table) => panic!("doubt about {table}"),
             }
         }
         told

@@ -2,6 +2,7 @@
 //!
 //! Rule: what exists is left as it is; a second `init` changes nothing.
 
+mod begin;
 mod check;
 
 use std::time::Duration;
@@ -12,43 +13,14 @@ use super::facts::{self, Facts};
 use super::position::{Identity, Lsn};
 use super::session::Session;
 use super::stream::Gate;
-use super::{Settings, ident, resume, session, verdict};
+use super::{Settings, ident, resume, session};
 use crate::Error;
 
+pub use begin::{Begun, init};
 pub use check::check;
 
 /// Making a slot waits until every transaction that is open now has ended.
 pub(super) const SLOT_LIMIT: Duration = Duration::from_mins(1);
-
-/// What `init` did, and where the pipeline begins.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InitOutcome {
-    /// One phrase for each thing that was made; empty if all was there.
-    pub made: Vec<String>,
-    pub position: Lsn,
-    pub identity: Identity,
-}
-
-/// Makes the publication, then the slot, where they are missing.
-pub async fn init(settings: &Settings) -> Result<InitOutcome, Error> {
-    let limit = format!("{}s", SLOT_LIMIT.as_secs());
-    let options = [("statement_timeout", limit.as_str()), ("lock_timeout", "0")];
-    let application = session::application(settings);
-    let session = Session::open_as(settings, &application, &options).await?;
-    let facts = Facts::read(&session, settings).await?;
-    let mut made = Vec::new();
-    for step in plan(settings, &facts)? {
-        if run(&session, settings, &step).await? {
-            made.push(step.makes);
-        }
-    }
-    let (position, identity) = position_of(&session, settings).await?;
-    Ok(InitOutcome {
-        made,
-        position,
-        identity,
-    })
-}
 
 /// The SQL of what `init` would make.
 pub async fn dry_run(settings: &Settings) -> Result<Vec<String>, Error> {
@@ -65,13 +37,17 @@ pub async fn slot_position(settings: &Settings) -> Result<Option<(Lsn, Identity)
     primary(&facts)?;
     match facts.slot {
         None => Ok(None),
-        Some(_) => position_of(&session, settings).await.map(Some),
+        Some(_) => position_of(&session, settings, &facts).await.map(Some),
     }
 }
 
 /// How many events the table holds already, counted up to `limit`.
 pub async fn count_events(settings: &Settings, limit: u64) -> Result<u64, Error> {
     let session = Session::open(settings).await?;
+    count(&session, settings, limit).await
+}
+
+async fn count(session: &Session, settings: &Settings, limit: u64) -> Result<u64, Error> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM {}.{} WHERE {} IS NOT NULL LIMIT $1) events",
         ident(&settings.schema),
@@ -172,28 +148,6 @@ fn make_slot(settings: &Settings, facts: &Facts) -> Step {
     }
 }
 
-/// False if somebody else made it in the meantime.
-async fn run(session: &Session, settings: &Settings, step: &Step) -> Result<bool, Error> {
-    let asked = session.batch_execute(&step.sql);
-    let done = tokio::time::timeout(SLOT_LIMIT * 2, asked).await;
-    let Ok(done) = done else {
-        return Err(Error::transient("the server did not answer"));
-    };
-    let Err(error) = done else { return Ok(true) };
-    match error.code().map(tokio_postgres::error::SqlState::code) {
-        Some("42710") => Ok(false),
-        Some("57014") => Err(still_open(&step.makes)),
-        Some("42501") => Err(Error::fatal(
-            format!("role {} may not make {}", settings.user, step.makes),
-            format!(
-                "let one who may run this, then `headwater init` again: {};",
-                step.sql
-            ),
-        )),
-        _ => Err(verdict::of_sql(&error, settings)),
-    }
-}
-
 /// It waited for others in vain.
 pub(super) fn still_open(what: &str) -> Error {
     Error::fatal(
@@ -203,7 +157,11 @@ pub(super) fn still_open(what: &str) -> Error {
     )
 }
 
-async fn position_of(session: &Session, settings: &Settings) -> Result<(Lsn, Identity), Error> {
+async fn position_of(
+    session: &Session,
+    settings: &Settings,
+    facts: &Facts,
+) -> Result<(Lsn, Identity), Error> {
     let slot = facts::slot(session, settings).await?;
     let Some(slot) = slot else {
         return Err(Error::fatal(
@@ -225,6 +183,11 @@ async fn position_of(session: &Session, settings: &Settings) -> Result<(Lsn, Ide
         timeline: system.timeline,
         database: settings.database.clone(),
         slot: settings.slot.clone(),
+        publication: facts
+            .publication
+            .as_ref()
+            .map(|publication| publication.oid),
+        table: facts.table.as_ref().map(|table| table.oid),
     };
     Ok((position, identity))
 }
@@ -271,9 +234,11 @@ pub(super) mod tests {
                 kind: "r".into(),
                 persistence: "p".into(),
                 columns: Role::ALL.map(|role| role.name().to_owned()).to_vec(),
+                partition_keys: Vec::new(),
                 may_select: true,
             }),
             publication: Some(PublicationFacts {
+                oid: 8,
                 insert: true,
                 via_root: true,
                 has_table: true,

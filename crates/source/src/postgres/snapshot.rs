@@ -102,7 +102,7 @@ pub async fn follow(settings: &Settings) -> Result<Log, Error> {
     resume::fit_server(&facts.server)?;
     resume::fit_table(facts.table.as_ref(), settings)?;
     resume::fit_publication(facts.publication.as_ref(), settings)?;
-    let slot = temporary_name();
+    let slot = temporary_name("peek");
     let mut gate = Gate::open(settings, &slot, Lsn(0)).await?;
     gate.no_time_limit(facts.server.version).await?;
     let make = format!(
@@ -121,15 +121,17 @@ pub async fn follow(settings: &Settings) -> Result<Log, Error> {
         pace: Pace::default(),
         silence: Silence::new(settings.silence_timeout),
         lost: None,
+        watch: None,
         identity: None,
         confirmed: None,
+        learned: Arc::default(),
     })
 }
 
 /// A name that nobody else takes: the hasher's keys are random.
-fn temporary_name() -> String {
+pub(super) fn temporary_name(purpose: &str) -> String {
     format!(
-        "headwater_peek_{:016x}",
+        "headwater_{purpose}_{:016x}",
         RandomState::new().build_hasher().finish()
     )
 }

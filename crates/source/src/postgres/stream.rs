@@ -71,6 +71,16 @@ impl Gate {
         slot: &str,
         start_at: Lsn,
     ) -> Result<Gate, Error> {
+        Gate::open_as(settings, slot, start_at, true).await
+    }
+
+    /// With values in their binary form where they have one, or all as text.
+    pub(super) async fn open_as(
+        settings: &Settings,
+        slot: &str,
+        start_at: Lsn,
+        binary: bool,
+    ) -> Result<Gate, Error> {
         let mut config = ReplicationConfig::new(
             settings.host.clone(),
             settings.user.clone(),
@@ -87,7 +97,7 @@ impl Gate {
         // A status that nobody asked for makes the server put off its ping, and without pings a quiet server looks dead.
         config.idle_wakeup_interval = settings.silence_timeout;
         config.buffer_events = BUFFERED_FRAMES;
-        config.binary = true;
+        config.binary = binary;
         config.application_name = Some(session::application(settings));
         config.options = Some(session::options(&[
             (
@@ -135,6 +145,31 @@ impl Gate {
     pub(super) async fn run(&mut self, sql: &str, limit: Duration) -> Result<(), Error> {
         let answer = timeout(limit, self.client.0.simple_query(sql)).await;
         self.settled(answer).map(|_rows| ())
+    }
+
+    /// Makes a slot that ends with the connection, and gives the name of a snapshot that sees exactly what is committed before the slot
+    /// begins. It can be used until the next command.
+    pub(super) async fn temporary_slot(
+        &mut self,
+        slot: &str,
+        version: i32,
+        limit: Duration,
+    ) -> Result<String, Error> {
+        let export = if version >= 150_000 {
+            "(SNAPSHOT 'export')"
+        } else {
+            "EXPORT_SNAPSHOT"
+        };
+        let sql = format!(
+            "CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput {export}",
+            ident(slot)
+        );
+        let answer = timeout(limit, self.client.0.simple_query(&sql)).await;
+        let rows = self.settled(answer)?;
+        let snapshot = rows.first().and_then(|row| row.get(2)).cloned().flatten();
+        snapshot
+            .and_then(|name| String::from_utf8(name.to_vec()).ok())
+            .ok_or_else(|| Error::transient("the server exported no snapshot"))
     }
 
     /// Begins replication: from then on the slot is ours.

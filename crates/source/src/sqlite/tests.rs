@@ -776,9 +776,9 @@ async fn one_instance_at_a_time_holds_the_lock() {
     assert!(timeout(NOTHING_COMES, second.lock()).await.is_err());
     drop(first);
     let taken = timeout(Duration::from_secs(5), second.lock()).await;
-    assert!(taken.expect("within 5 s").expect("the lock"));
+    taken.expect("within 5 s").expect("the lock");
 
-    // Someone tidied up: the lock is taken anew, and that is told.
+    // Someone tidied up: the lock is taken anew.
     let file = place.folder.path().join("shop.db.headwater-shop.lock");
     std::fs::remove_file(&file).expect("removed");
     second.lock().await.expect("the lock");
@@ -842,7 +842,7 @@ async fn checked(path: &Path, table: &str) -> Vec<Finding> {
         path: path.into(),
         table: table.into(),
     };
-    setup::check(&settings, &Outbox::ekbatan()).await
+    setup::check(&settings, &Outbox::ekbatan(), None).await
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A look at everything that a run needs of the database. Changes nothing.
 
-use headwater_core::event::Outbox;
+use headwater_core::event::{Outbox, Role};
 use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
 use headwater_core::row::Table;
@@ -44,6 +44,10 @@ async fn remembered(
 ) -> Result<Lsn, Error> {
     let (then, position) = super::super::remembered(record)?;
     super::super::same_log(&then, position, gate, system, settings).await?;
+    // Those that are missing are told elsewhere.
+    if facts.table.is_some() && facts.publication.is_some() {
+        resume::same_objects(&then, facts, settings)?;
+    }
     resume::not_moved(facts.slot.as_ref(), position, settings)?;
     Ok(position)
 }
@@ -128,7 +132,7 @@ impl Findings {
         if let Some(record) = record {
             match remembered(record, &mut gate, &system, facts, settings).await {
                 Ok(position) => {
-                    self.ok(format!("the remembered position {position} can be resumed"))
+                    self.ok(format!("the remembered position {position} can be resumed"));
                 }
                 Err(error) => self.error(error),
             }
@@ -147,6 +151,16 @@ impl Findings {
                 "add the column, or name the right table in source.table",
             ),
             Ok(_) => self.ok(format!("table {name} has every column of an outbox")),
+        }
+        let delivered = Role::Delivered.name();
+        if table.partition_keys.iter().any(|key| names(key, delivered)) {
+            self.warning(
+                format!(
+                    "table {name} is partitioned by {delivered}: an UPDATE of it moves the row to another partition, which is \
+                     an INSERT in the log, and the event is published again"
+                ),
+                "partition by event_date instead, or let nobody update that column",
+            );
         }
         if !table.may_select {
             let user = &settings.user;
@@ -211,7 +225,7 @@ impl Findings {
             self.warning(
                 format!(
                     "publication {name} publishes partitions under their own names: rows of one that is detached before \
-                     they were read can be passed over"
+                     they were read stop the run"
                 ),
                 format!("ALTER PUBLICATION \"{name}\" SET (publish_via_partition_root = true);"),
             );
@@ -270,6 +284,12 @@ impl Findings {
             );
         }
     }
+}
+
+/// Whether a partition key, as the server writes it, has this column.
+fn names(key: &str, column: &str) -> bool {
+    key.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .any(|word| word == column)
 }
 
 fn definition(settings: &Settings, columns: Vec<String>) -> Table {
@@ -364,6 +384,10 @@ mod tests {
         one(Warning, "under their own names", |f| {
             table(f).kind = "p".into();
             publication(f).via_root = false;
+        });
+        one(Warning, "is partitioned by delivered", |f| {
+            let keys = ["RANGE (event_date)", "LIST (lower(model_type), delivered)"];
+            table(f).partition_keys = keys.map(str::to_owned).to_vec();
         });
         one(Warning, "about to remove log", |f| {
             slot(f).wal_status = Some("unreserved".into());

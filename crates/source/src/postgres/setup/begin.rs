@@ -1,0 +1,154 @@
+//! `init`: makes what is missing, and finds out which rows the log will never have.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::super::facts::Facts;
+use super::super::position::{Identity, Lsn};
+use super::super::session::{self, Session};
+use super::super::snapshot::temporary_name;
+use super::super::stream::Gate;
+use super::super::{Settings, ident, verdict};
+use super::{SLOT_LIMIT, Step, count, make_slot, plan, position_of, still_open};
+use crate::Error;
+
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+/// What came of `init`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    At {
+        /// One phrase for each thing that was made; empty if all was there.
+        made: Vec<String>,
+        position: Lsn,
+        identity: Identity,
+    },
+    /// The table holds so many events that a new slot would pass over. No slot was made.
+    Holds(u64),
+}
+
+/// Makes the publication, then the slot, where they are missing. With `count_to`, a slot is made only if no event is committed
+/// before it begins; else events are counted up to there.
+pub async fn init(settings: &Settings, count_to: Option<u64>) -> Result<Begun, Error> {
+    let limit = format!("{}s", SLOT_LIMIT.as_secs());
+    let options = [("statement_timeout", limit.as_str()), ("lock_timeout", "0")];
+    let application = session::application(settings);
+    let session = Session::open_as(settings, &application, &options).await?;
+    let facts = Facts::read(&session, settings).await?;
+    let slot = make_slot(settings, &facts);
+    let mut made = Vec::new();
+    for step in plan(settings, &facts)? {
+        let done = match count_to {
+            Some(limit) if step == slot => {
+                match slot_for_an_empty_table(&session, settings, &facts, limit).await? {
+                    Slot::Made => true,
+                    Slot::Existed => false,
+                    Slot::WouldPassOver(events) => return Ok(Begun::Holds(events)),
+                }
+            }
+            _ => run(&session, settings, &step).await?,
+        };
+        if done {
+            made.push(step.makes);
+        }
+    }
+    // With the publication that was just made.
+    let facts = Facts::read(&session, settings).await?;
+    let (position, identity) = position_of(&session, settings, &facts).await?;
+    Ok(Begun::At {
+        made,
+        position,
+        identity,
+    })
+}
+
+/// False if somebody else made it in the meantime.
+async fn run(session: &Session, settings: &Settings, step: &Step) -> Result<bool, Error> {
+    let asked = session.batch_execute(&step.sql);
+    let Ok(done) = timeout(SLOT_LIMIT * 2, asked).await else {
+        return Err(Error::transient("the server did not answer"));
+    };
+    let Err(error) = done else { return Ok(true) };
+    match error.code().map(tokio_postgres::error::SqlState::code) {
+        Some("42710") => Ok(false),
+        Some("57014") => Err(still_open(&step.makes)),
+        Some("42501") => Err(Error::fatal(
+            format!("role {} may not make {}", settings.user, step.makes),
+            format!(
+                "let one who may run this, then `headwater init` again: {};",
+                step.sql
+            ),
+        )),
+        _ => Err(verdict::of_sql(&error, settings)),
+    }
+}
+
+enum Slot {
+    Made,
+    Existed,
+    WouldPassOver(u64),
+}
+
+/// A transaction that is open now can commit an event before the slot begins: only the snapshot that belongs to the beginning sees it.
+/// The slot is a temporary one until the count is known, so that one that was killed in between leaves none behind that looks
+/// as if it had been counted.
+async fn slot_for_an_empty_table(
+    session: &Session,
+    settings: &Settings,
+    facts: &Facts,
+    limit: u64,
+) -> Result<Slot, Error> {
+    let temporary = temporary_name("init");
+    let version = facts.server.version;
+    let mut gate = Gate::open(settings, &temporary, Lsn(0)).await?;
+    gate.no_time_limit(version).await?;
+    // We give up first; this makes the server give up too, instead of keeping the slot until the others have ended.
+    let server_limit = (SLOT_LIMIT + Duration::from_secs(5)).as_millis();
+    let set = format!("SET lock_timeout = {server_limit}");
+    gate.run(&set, ANSWER_LIMIT).await?;
+    let making = gate.temporary_slot(&temporary, version, 2 * SLOT_LIMIT);
+    let Ok(snapshot) = timeout(SLOT_LIMIT, making).await else {
+        return Err(still_open(&format!("slot {}", settings.slot)));
+    };
+    let events = count_seen_by(&snapshot?, session, settings, limit).await?;
+    if events > 0 {
+        return Ok(Slot::WouldPassOver(events));
+    }
+    let copy = Step {
+        makes: format!("slot {}", settings.slot),
+        sql: format!(
+            "SELECT pg_copy_logical_replication_slot('{temporary}', '{}', false)",
+            settings.slot.replace('\'', "''")
+        ),
+    };
+    if !run(session, settings, &copy).await? {
+        return Ok(Slot::Existed);
+    }
+    // A copy is not kept on standbys until it is told so.
+    if version >= 170_000 {
+        let alter = format!(
+            "ALTER_REPLICATION_SLOT {} (FAILOVER true)",
+            ident(&settings.slot)
+        );
+        gate.run(&alter, ANSWER_LIMIT).await?;
+    }
+    Ok(Slot::Made)
+}
+
+async fn count_seen_by(
+    snapshot: &str,
+    session: &Session,
+    settings: &Settings,
+    limit: u64,
+) -> Result<u64, Error> {
+    let begin = format!(
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT '{}'",
+        snapshot.replace('\'', "''")
+    );
+    let failed = |error| verdict::of_sql(&error, settings);
+    session.batch_execute(&begin).await.map_err(failed)?;
+    let events = count(session, settings, limit).await?;
+    session.batch_execute("COMMIT").await.map_err(failed)?;
+    Ok(events)
+}

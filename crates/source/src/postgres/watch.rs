@@ -1,0 +1,77 @@
+//! Whether the table, the publication and the slot are still those that the run began with: the log itself does not say so when one of
+//! them is taken away or replaced, it only falls silent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+use tracing::debug;
+
+use super::facts::Facts;
+use super::position::Identity;
+use super::session::Session;
+use super::{Settings, resume};
+use crate::Error;
+
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Somebody who looks now and then. Dropping it ends that.
+pub(super) struct Watch {
+    found: watch::Receiver<Option<Error>>,
+    watcher: JoinHandle<()>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+impl Watch {
+    pub(super) fn begin(session: Arc<Session>, settings: Settings, identity: Identity) -> Watch {
+        let (tell, found) = watch::channel(None);
+        let watcher = tokio::spawn(async move {
+            let error = until_trouble(&session, &settings, &identity).await;
+            tell.send_replace(Some(error));
+        });
+        Watch { found, watcher }
+    }
+
+    /// What was found so far.
+    pub(super) fn found(&self) -> Option<Error> {
+        self.found.borrow().clone()
+    }
+
+    /// Cancel-safe.
+    pub(super) async fn until_found(&mut self) -> Error {
+        let found = match self.found.wait_for(Option::is_some).await {
+            Ok(found) => found.clone(),
+            Err(_) => None,
+        };
+        found.unwrap_or_else(|| Error::transient("nobody watches table and publication any more"))
+    }
+}
+
+async fn until_trouble(session: &Session, settings: &Settings, identity: &Identity) -> Error {
+    loop {
+        sleep(LOOK_EVERY).await;
+        match look(session, settings, identity).await {
+            Ok(()) => {}
+            // Somebody's long lock on the table keeps the catalog from answering: that says nothing about the log.
+            Err(Error::Transient(why)) if !session.is_closed() => {
+                debug!(why, "table and publication could not be looked at");
+            }
+            Err(error) => return error,
+        }
+    }
+}
+
+async fn look(session: &Session, settings: &Settings, identity: &Identity) -> Result<(), Error> {
+    let facts = Facts::read(session, settings).await?;
+    if facts.table.is_some() && facts.publication.is_some() {
+        resume::same_objects(identity, &facts, settings)?;
+    }
+    resume::fit(&facts, settings)
+}
