@@ -156,7 +156,7 @@ async fn the_network_falls_silent() {
 fn load(namespace: &str, seed: u64) -> Load {
     Load {
         rate: Some(200),
-        ..Load::new(namespace, seed)
+        ..Load::new(namespace, headwater_testkit::seed(seed))
     }
 }
 

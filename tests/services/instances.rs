@@ -121,7 +121,7 @@ async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
 fn load(scene: &Scene<'_>, seed: u64) -> Writing {
     let load = Load {
         rate: Some(100),
-        ..Load::new(&scene.namespace, seed)
+        ..Load::new(&scene.namespace, headwater_testkit::seed(seed))
     };
     load.start(&scene.database.url())
 }

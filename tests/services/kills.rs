@@ -2,7 +2,7 @@
 //!
 //! The moments come from a seed, which is printed; `HEADWATER_SEED` gives it again.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use headwater_testkit::{Load, Pipeline, long, unique};
 use tokio::time::sleep;
@@ -116,17 +116,7 @@ struct Moments {
 
 impl Moments {
     fn new() -> Self {
-        let given = std::env::var("HEADWATER_SEED")
-            .ok()
-            .and_then(|s| s.parse().ok());
-        let now = || {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(1, |d| u64::from(d.subsec_nanos()))
-        };
-        let seed = given.unwrap_or_else(now);
-        // To standard output, which a failed test shows.
-        println!("HEADWATER_SEED={seed}");
+        let seed = headwater_testkit::seed(3);
         Self { seed, state: seed }
     }
 

@@ -15,7 +15,7 @@ async fn stopped_under_load_and_started_again_it_doubles_nothing() {
     scene.init();
     let load = Load {
         rate: Some(200),
-        ..Load::new(&scene.namespace, 6)
+        ..Load::new(&scene.namespace, headwater_testkit::seed(6))
     };
     let load = load.start(&scene.database.url());
     let backlogs = scene.another_namespace("backlog").await;
@@ -121,7 +121,7 @@ async fn stopped_while_kafka_is_away_it_ends_in_time_and_loses_nothing() {
     let branches = ["waits", "gave_up", "late"].map(|hint| Branch::init(&scene, hint));
     let load = Load {
         rate: Some(100),
-        ..Load::new(&scene.namespace, 7)
+        ..Load::new(&scene.namespace, headwater_testkit::seed(7))
     };
     let load = load.start(&scene.database.url());
     let [mut waits, mut gave_up] = [branches[0].spawn(), branches[1].spawn()];

@@ -4,6 +4,7 @@ mod catalog;
 mod confirm;
 mod decode;
 mod facts;
+mod learned;
 mod lock;
 mod pace;
 mod position;
@@ -19,7 +20,6 @@ mod verdict;
 mod watch;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use headwater_core::positions::Record;
@@ -35,6 +35,7 @@ use crate::Error;
 use catalog::{Catalog, Looking};
 use decode::Malformed;
 use facts::Facts;
+use learned::Learned;
 use lock::Lock;
 use pace::{Pace, Silence};
 use rows::{Rows, Step};
@@ -103,36 +104,6 @@ impl Postgres {
             settings,
             lock: None,
             learned: Arc::default(),
-        }
-    }
-}
-
-/// What one reading of the log leaves to the next.
-#[derive(Default)]
-struct Learned {
-    /// The last position that the server was told.
-    told: AtomicU64,
-    /// The table has a type that only has a text form, though the server finds that out too late to choose it by itself.
-    only_as_text: AtomicBool,
-}
-
-impl Learned {
-    fn told(&self) -> Lsn {
-        Lsn(self.told.load(Ordering::Relaxed))
-    }
-
-    fn tell(&self, position: Lsn) {
-        self.told.fetch_max(position.0, Ordering::Relaxed);
-    }
-
-    fn binary(&self) -> bool {
-        !self.only_as_text.load(Ordering::Relaxed)
-    }
-
-    /// An array of a type without a binary form ends the stream; as text it can be read.
-    fn learn(&self, error: &Error) {
-        if error.to_string().contains("no binary output function") {
-            self.only_as_text.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -40,3 +40,16 @@ pub fn unique(hint: &str) -> String {
 pub fn long() -> bool {
     std::env::var_os("HEADWATER_LONG").is_some_and(|v| v == "1")
 }
+
+/// The seed of a fault test: the usual one, a new one each time in the long form, or that which `HEADWATER_SEED` gives again.
+/// It is printed, and a failed test shows what it printed.
+pub fn seed(usual: u64) -> u64 {
+    let given = std::env::var("HEADWATER_SEED").ok();
+    let seed = match given {
+        Some(given) => given.parse().expect("HEADWATER_SEED is a number"),
+        None if long() => u64::from(uuid::Uuid::new_v4().as_fields().0),
+        None => usual,
+    };
+    println!("HEADWATER_SEED={seed}");
+    seed
+}
