@@ -15,8 +15,7 @@ FROM debian:bookworm-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libssl3 zlib1g \
     && rm -rf /var/lib/apt/lists/*
-# An empty file: in a container the environment says everything. Mount another one over it to use a file.
-RUN install -D -m 644 /dev/null /etc/headwater/headwater.toml
+# The environment says everything (HEADWATER__...); mount /etc/headwater/headwater.toml to use a file.
 COPY --from=build /src/target/release/headwater /usr/local/bin/headwater
 USER 65534:65534
 # SIGTERM is what Docker sends; Headwater needs up to 25 s then, so give it 30 (stop_grace_period, terminationGracePeriodSeconds).

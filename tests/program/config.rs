@@ -84,6 +84,35 @@ fn what_is_not_built_yet_is_refused_and_not_accepted_silently() {
 }
 
 #[test]
+fn the_environment_alone_is_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = headwater(folder.path(), &["run"])
+        .env("HEADWATER__NAME", "shop")
+        .env("HEADWATER__SOURCE__URL", "sqlite:none.db")
+        .env("HEADWATER__ENCODE__FORMAT", "json")
+        .env("HEADWATER__SINK__KIND", "stdout")
+        .env("HEADWATER__POSITION__FILE", "position.json")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), Some(3), "{}", stderr(&output));
+    assert!(
+        !stderr(&output).contains("there is no configuration"),
+        "{}",
+        stderr(&output)
+    );
+    let output = headwater(folder.path(), &["run"])
+        .env("HEADWATER__NAME", "shop")
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), Some(2));
+    assert!(
+        stderr(&output).contains("source.url"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn an_unknown_variable_is_an_error_and_kubernetes_own_are_not() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("headwater.toml"), GOOD).unwrap();

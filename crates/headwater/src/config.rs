@@ -32,14 +32,25 @@ use written::Written;
 /// Where a configuration is looked for when none was named.
 const DEFAULT_FILES: [&str; 2] = ["headwater.toml", "/etc/headwater/headwater.toml"];
 
+/// What stands for the file where there is none.
+const NO_FILE: &str = "(environment)";
+
 /// Reads the named file, or else the first of the default ones, and the process's environment.
 pub fn load(path: Option<&Path>) -> Result<Config, ConfigError> {
+    let variables = environment::variables()?;
     let file = match path {
         Some(path) => path.to_owned(),
-        None => find(&DEFAULT_FILES)?,
+        None => match find(&DEFAULT_FILES) {
+            Ok(file) => file,
+            // In a container the environment may say everything.
+            Err(_) if environment::says_anything(&variables) => {
+                return parse("", Path::new(NO_FILE), variables.into_iter());
+            }
+            Err(error) => return Err(error),
+        },
     };
     let text = read(&file)?;
-    parse(&text, &file, environment::variables()?.into_iter())
+    parse(&text, &file, variables.into_iter())
 }
 
 /// Reads a text as if it stood in `file`; relative paths are relative to that file's folder.

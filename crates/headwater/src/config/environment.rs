@@ -14,6 +14,11 @@ pub(super) fn variables() -> Result<Vec<(String, String)>, ConfigError> {
     text_only(std::env::vars_os())
 }
 
+/// Whether any setting is given by the environment.
+pub(super) fn says_anything(variables: &[(String, String)]) -> bool {
+    variables.iter().any(|(name, _)| name.starts_with(PREFIX))
+}
+
 fn text_only(
     variables: impl Iterator<Item = (OsString, OsString)>,
 ) -> Result<Vec<(String, String)>, ConfigError> {
