@@ -211,9 +211,11 @@ async fn what_an_instance_works_on_is_not_adopted() {
     let mut run = scene.start().await;
 
     // WHEN its slot is to be adopted, THEN a person is asked for, and nothing was changed
-    let record = record(&scene).await;
+    // (its position may have moved meanwhile: neighbours write to the same log; who adopts takes the next run number)
+    let before = record(&scene).await.expect("a record");
     refuses(&scene, "adopt", &[&scene.pipeline.name, "at work"]);
-    assert_eq!(self::record(&scene).await, record);
+    let after = record(&scene).await.expect("a record");
+    assert_eq!(after["run"], before["run"]);
     run.ask_to_stop().await;
 }
 
