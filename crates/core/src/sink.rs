@@ -12,7 +12,8 @@ use crate::trouble::Trouble;
 pub enum Report {
     /// The broker has it for good.
     Delivered(Ticket),
-    /// The broker will never take it: why, and the message itself.
+    /// The broker will never take it: why, and the message itself. The run ends with it, and the sink is dropped, so that
+    /// nothing of its key goes out before it.
     Refused(Ticket, Message, Kind, String),
     /// A message that came back unsent may fit now.
     Room,
