@@ -1,10 +1,13 @@
 //! The first start: what `init` makes, that it makes it once, and when it does not.
 
+use std::time::Duration;
+
 use headwater_testkit::{Database, Pipeline};
 use serde_json::Value;
+use tokio::time::sleep;
 
-use super::{record, refuses};
-use crate::scene::Scene;
+use super::{drop_slot, record, refuses};
+use crate::scene::{Event, LIMIT, Scene};
 
 #[tokio::test]
 async fn a_dry_run_of_init_prints_the_sql_and_changes_nothing() {
@@ -95,10 +98,7 @@ async fn events_that_are_there_already_are_not_passed_over_without_a_word() {
     // GIVEN a table with events, and a configuration that does not say what to do with them
     let scene = Scene::shared(17, "filled").await;
     let old = scene.commit_events(7).await;
-    let toml = scene.pipeline.toml();
-    let silent = toml.replace("snapshot = \"never\"\n", "");
-    assert_ne!(silent, toml);
-    scene.headwater.configure(&silent);
+    say_nothing_of_existing_rows(&scene);
 
     // WHEN it is initialised
     let before = made(&scene.database).await;
@@ -120,6 +120,68 @@ async fn events_that_are_there_already_are_not_passed_over_without_a_word() {
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
     assert_eq!(old.committed.len(), 7);
+}
+
+#[tokio::test]
+async fn what_is_committed_while_init_makes_its_slot_is_not_passed_over_without_a_word() {
+    // GIVEN an empty table, and a transaction under way that will put an event into it
+    let scene = Scene::shared(17, "meanwhile").await;
+    say_nothing_of_existing_rows(&scene);
+    let client = scene.database.connect().await;
+    let event = Event::new(&scene.namespace, "k", 1);
+    let begun = format!("BEGIN; {}", event.insert());
+    client.batch_execute(&begun).await.unwrap();
+
+    // WHEN it is committed while `init` waits for it to make a slot, which will never have it
+    let mut init = scene.spawn(&["init"]);
+    sleep(Duration::from_secs(3)).await;
+    assert!(init.is_running(), "{}", init.tail());
+    client.batch_execute("COMMIT").await.unwrap();
+
+    // THEN init stops and says so, and no slot is left
+    assert_eq!(init.ended_within(LIMIT).await, 2, "{}", init.tail());
+    assert!(init.tail().contains("1 event"), "{}", init.tail());
+    assert_eq!(slots(&scene).await, "0");
+}
+
+#[tokio::test]
+async fn an_init_that_was_cut_short_looks_for_events_again() {
+    // GIVEN what an init leaves that was killed before it made its slot, and events committed since
+    let scene = Scene::ready(17, "short").await;
+    drop_slot(&scene).await;
+    let mut left = record(&scene).await.unwrap();
+    left["position"] = Value::Null;
+    left["source"] = Value::Null;
+    let (topic, name) = (scene.pipeline.positions_topic(), &scene.pipeline.name);
+    let left = left.to_string();
+    scene
+        .kafka
+        .produce(&topic, Some(name.as_bytes()), Some(left.as_bytes()))
+        .await;
+    scene.commit_events(3).await;
+    say_nothing_of_existing_rows(&scene);
+
+    // WHEN it is initialised again, THEN it stops and says how many there are
+    let output = scene.headwater.run(&["init"]);
+    assert_eq!(output.code, 2, "{}", output.stderr);
+    assert!(output.stderr.contains("3 events"), "{}", output.stderr);
+    assert_eq!(slots(&scene).await, "0");
+}
+
+/// A configuration without `source.snapshot`.
+fn say_nothing_of_existing_rows(scene: &Scene<'_>) {
+    let toml = scene.pipeline.toml();
+    let silent = toml.replace("snapshot = \"never\"\n", "");
+    assert_ne!(silent, toml);
+    scene.headwater.configure(&silent);
+}
+
+/// How many slots of the pipeline's name there are.
+async fn slots(scene: &Scene<'_>) -> String {
+    let slot = scene.pipeline.slot();
+    let count =
+        format!("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = '{slot}'");
+    scene.database.ask(&count).await.unwrap()
 }
 
 #[tokio::test]
