@@ -5,8 +5,10 @@
 
 mod cli;
 mod config;
+mod conformance;
 mod demo;
 mod rooms;
+mod schemas;
 mod sqlite;
 
 use std::path::Path;

@@ -107,8 +107,10 @@ fn a_row_that_cannot_be_published_stops_it_and_is_never_passed_over() {
     insert(&database, "good", Some("{}"));
     insert(&database, "bad", None);
     insert(&database, "after", Some("{}"));
-    for _ in 0..2 {
+    for start in 0..3 {
         let output = run(folder.path(), &["run"]);
+        let publishes = stdout(&output).contains("good");
+        assert_eq!(publishes, start == 0, "{}", stdout(&output));
         assert_eq!(code(&output), Some(3), "{}", stderr(&output));
         assert!(stderr(&output).contains("id bad"), "{}", stderr(&output));
         assert!(
@@ -117,6 +119,31 @@ fn a_row_that_cannot_be_published_stops_it_and_is_never_passed_over() {
             stderr(&output)
         );
         assert!(!stdout(&output).contains("after"), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_row_that_stopped_it_and_was_mended_is_published_with_those_behind_it() {
+    for mend in [
+        "UPDATE events SET payload = '{}' WHERE id = 'bad'",
+        "DELETE FROM events WHERE id = 'bad'",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let database = outbox(folder.path());
+        assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+        insert(&database, "good", Some("{}"));
+        insert(&database, "bad", None);
+        insert(&database, "after", Some("{}"));
+        assert_eq!(code(&run(folder.path(), &["run"])), Some(3));
+        database.execute_batch(mend).unwrap();
+        let mut child = start(folder.path(), 1);
+        wait("all are published", || {
+            published(folder.path(), 1).contains(&"after".to_owned())
+        });
+        let there = published(folder.path(), 1).contains(&"bad".to_owned());
+        assert_eq!(there, mend.starts_with("UPDATE"), "{mend}");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
 
@@ -270,7 +297,7 @@ fn check_finds_nothing_wrong_and_then_what_is() {
         stderr(&output)
     );
     database
-        .execute_batch("ALTER TABLE events DROP COLUMN model_type")
+        .execute_batch("ALTER TABLE events DROP COLUMN action_name")
         .unwrap();
     let output = run(folder.path(), &["check", "--format", "json"]);
     assert_eq!(code(&output), Some(3));
@@ -280,7 +307,7 @@ fn check_finds_nothing_wrong_and_then_what_is() {
         .find(|f| f["level"] == "problem")
         .expect("a problem");
     assert!(
-        problem["what"].as_str().unwrap().contains("model_type"),
+        problem["what"].as_str().unwrap().contains("action_name"),
         "{problem}"
     );
 }

@@ -5,6 +5,8 @@
 // Test code: a failed expectation is the test's answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod blocked;
+mod check_rows;
 mod failover;
 mod idle;
 mod instances;
@@ -14,6 +16,7 @@ mod lost_log;
 mod memory;
 mod peek;
 mod privileges;
+mod readers;
 mod scene;
 mod settings;
 mod skips;

@@ -215,14 +215,31 @@ impl Event {
         self.insert_into("eventlog.events", changed)
     }
 
+    /// Into an outbox that lacks these columns.
+    pub fn insert_without(&self, columns: &[&str]) -> String {
+        let mut all = self.columns();
+        all.retain(|(column, _)| !columns.contains(column));
+        insert("eventlog.events", all)
+    }
+
     pub fn insert_into(&self, table: &str, changed: &[(&str, &str)]) -> String {
+        let mut columns: Vec<(&str, String)> = self.columns();
+        for (name, expression) in changed {
+            columns.retain(|(column, _)| column != name);
+            columns.push((name, (*expression).to_owned()));
+        }
+        insert(table, columns)
+    }
+
+    /// Each column and its usual SQL expression.
+    fn columns(&self) -> Vec<(&'static str, String)> {
         let Self {
             id,
             namespace,
             key,
             seq,
         } = self;
-        let mut columns = vec![
+        vec![
             ("id", format!("'{id}'")),
             ("namespace", format!("'{namespace}'")),
             ("action_id", "gen_random_uuid()".to_owned()),
@@ -236,17 +253,7 @@ impl Event {
             ("payload", format!(r#"'{{"seq": {seq}}}'"#)),
             ("event_date", "now()".to_owned()),
             ("delivered", "false".to_owned()),
-        ];
-        for (name, expression) in changed {
-            columns.retain(|(column, _)| column != name);
-            columns.push((name, (*expression).to_owned()));
-        }
-        let (names, values): (Vec<&str>, Vec<String>) = columns.into_iter().unzip();
-        format!(
-            "INSERT INTO {table} ({}) VALUES ({});",
-            names.join(", "),
-            values.join(", ")
-        )
+        ]
     }
 
     /// The row without an event that an action without events leaves.
@@ -255,6 +262,15 @@ impl Event {
         let nulls = ["model_id", "model_type", "event_type", "payload"].map(null);
         self.insert_with(&nulls)
     }
+}
+
+fn insert(table: &str, columns: Vec<(&str, String)>) -> String {
+    let (names, values): (Vec<&str>, Vec<String>) = columns.into_iter().unzip();
+    format!(
+        "INSERT INTO {table} ({}) VALUES ({});",
+        names.join(", "),
+        values.join(", ")
+    )
 }
 
 /// A run whose last words are told if the test fails while it is there.

@@ -63,9 +63,15 @@ fn event<'r>(cells: &Cells<'r, '_>) -> Result<Event<'r>, Failure> {
         let of = format!("is null in an event of type {}", &*event_type);
         return Err(unfit(Role::Payload, of));
     }
-    let namespace = cells.text(Role::Namespace)?;
+    let blank = || {
+        unfit(
+            Role::Namespace,
+            "is null or blank, and a schema is found by it",
+        )
+    };
+    let namespace = cells.optional_text(Role::Namespace)?.ok_or_else(blank)?;
     if namespace.trim().is_empty() {
-        return Err(unfit(Role::Namespace, "is blank"));
+        return Err(blank());
     }
     Ok(Event {
         id: cells.text(Role::Id)?,
@@ -80,7 +86,7 @@ fn event<'r>(cells: &Cells<'r, '_>) -> Result<Event<'r>, Failure> {
         event_type,
         payload: cells.text(Role::Payload)?,
         event_date: cells.micros(Role::EventDate)?,
-        delivered: cells.bool(Role::Delivered)?,
+        delivered: cells.flag(Role::Delivered)?,
     })
 }
 
@@ -119,7 +125,7 @@ mod tests {
         let row = row(change, with);
         let roles = Outbox::ekbatan().bind(&row.table).expect("all columns");
         match classify(&row, &roles) {
-            Disposition::Keep(event) => format!("keep {}", event.delivered),
+            Disposition::Keep(event) => format!("keep {}", event.delivered.is_set()),
             Disposition::Skip(skip) => format!("skip {}", skip.name()),
             Disposition::Fail(failure) => failure.to_string(),
         }
@@ -165,12 +171,12 @@ mod tests {
             (
                 Role::Namespace,
                 Value::Null,
-                "bad_payload: column namespace is null, and a message needs it",
+                "bad_payload: column namespace is null or blank, and a schema is found by it",
             ),
             (
                 Role::Namespace,
                 text(" \t"),
-                "bad_payload: column namespace is blank",
+                "bad_payload: column namespace is null or blank, and a schema is found by it",
             ),
             (
                 Role::Id,

@@ -60,6 +60,11 @@ impl Role {
         }
     }
 
+    /// A table may lack its column: no event needs it.
+    fn may_be_missing(self) -> bool {
+        matches!(self, Role::ModelId | Role::ModelType)
+    }
+
     pub fn named(name: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.name() == name)
     }
@@ -103,12 +108,13 @@ impl Outbox {
             .columns
             .each_ref()
             .map(|name| table.columns.iter().position(|column| column == name));
-        let missing: Vec<String> = std::iter::zip(&self.columns, &found)
-            .filter(|(_, index)| index.is_none())
-            .map(|(name, _)| name.clone())
+        let missing: Vec<String> = Role::ALL
+            .into_iter()
+            .filter(|role| found[*role as usize].is_none() && !role.may_be_missing())
+            .map(|role| self.columns[role as usize].clone())
             .collect();
         if missing.is_empty() {
-            Ok(Roles(found.map(Option::unwrap_or_default)))
+            Ok(Roles(found))
         } else {
             Err(MissingColumns {
                 table: format!("{}.{}", table.schema, table.name),
@@ -120,14 +126,18 @@ impl Outbox {
 
 /// The index of the column that plays each role, in one definition of a table.
 #[derive(Debug, Clone)]
-pub struct Roles([usize; Role::ALL.len()]);
+pub struct Roles([Option<usize>; Role::ALL.len()]);
 
 impl Roles {
-    /// The cell that plays a role. A row is as long as its table's definition, so it is there.
+    /// The cell that plays a role; null if the table lacks a column that it may lack.
     pub fn cell<'r>(&self, row: &'r Row, role: Role) -> &'r Value {
+        static NULL: Value = Value::Null;
         static ABSENT: Value = Value::Absent;
-        let index = self.0.get(role as usize).copied();
-        index.and_then(|i| row.cells.get(i)).unwrap_or(&ABSENT)
+        match self.0[role as usize] {
+            // A row is as long as its table's definition, so it is there.
+            Some(index) => row.cells.get(index).unwrap_or(&ABSENT),
+            None => &NULL,
+        }
     }
 }
 
@@ -150,6 +160,23 @@ impl Deref for Text<'_> {
     }
 }
 
+/// A yes or no, as the database holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flag {
+    Bool(bool),
+    /// MySQL and MariaDB have numbers for it; any but 0 means yes.
+    Number(i64),
+}
+
+impl Flag {
+    pub fn is_set(self) -> bool {
+        match self {
+            Flag::Bool(bool) => bool,
+            Flag::Number(number) => number != 0,
+        }
+    }
+}
+
 /// A row that is to be published. Every field holds what a message needs.
 #[derive(Debug)]
 pub struct Event<'r> {
@@ -165,7 +192,7 @@ pub struct Event<'r> {
     pub event_type: Text<'r>,
     pub payload: Text<'r>,
     pub event_date: i64,
-    pub delivered: bool,
+    pub delivered: Flag,
 }
 
 /// Reads the cells of one row by role, by what the value is and never by dialect.
@@ -207,10 +234,10 @@ impl<'r> Cells<'r, '_> {
         }
     }
 
-    pub fn bool(&self, role: Role) -> Result<bool, Failure> {
+    pub fn flag(&self, role: Role) -> Result<Flag, Failure> {
         match self.get(role) {
-            Value::Bool(bool) => Ok(*bool),
-            Value::Int(number) => Ok(*number != 0),
+            Value::Bool(bool) => Ok(Flag::Bool(*bool)),
+            Value::Int(number) => Ok(Flag::Number(*number)),
             other => Err(mismatch(role, "a boolean", other)),
         }
     }
@@ -245,6 +272,8 @@ fn hyphenated(bytes: &[u8; 16]) -> [u8; 36] {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -266,8 +295,30 @@ mod tests {
         };
         let roles = Outbox::ekbatan().bind(&table).expect("all are there");
         for role in Role::ALL {
-            assert_eq!(table.columns[roles.0[role as usize]], role.name());
+            let index = roles.0[role as usize].expect("a column");
+            assert_eq!(table.columns[index], role.name());
         }
+    }
+
+    #[test]
+    fn a_table_without_the_models_columns_is_an_outbox_whose_models_are_null() {
+        let has = |role: &Role| !role.may_be_missing();
+        let table = Arc::new(Table {
+            schema: "eventlog".into(),
+            name: "events".into(),
+            columns: (Role::ALL.iter().filter(|role| has(role)))
+                .map(|role| role.name().to_owned())
+                .collect(),
+        });
+        let roles = Outbox::ekbatan().bind(&table).expect("an outbox");
+        let row = Row {
+            cells: vec![Value::Bool(true); table.columns.len()],
+            change: crate::row::Change::Insert,
+            table,
+        };
+        assert_eq!(roles.cell(&row, Role::ModelId), &Value::Null);
+        assert_eq!(roles.cell(&row, Role::ModelType), &Value::Null);
+        assert_eq!(roles.cell(&row, Role::Delivered), &Value::Bool(true));
     }
 
     #[test]

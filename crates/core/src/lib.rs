@@ -9,6 +9,7 @@ pub mod finding;
 pub mod instant;
 pub mod ledger;
 pub mod message;
+pub mod nearest;
 pub mod positions;
 pub mod route;
 pub mod row;

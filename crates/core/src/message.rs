@@ -1,5 +1,7 @@
 //! Bytes with an address.
 
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,8 +21,60 @@ pub enum Content {
     Binary,
 }
 
+/// The id of the event that a message is of, for a sentence about it: the value may be in a form that does not tell. One
+/// of usual length costs no allocation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Id(Form);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Form {
+    Short { text: [u8; SHORT], length: usize },
+    Long(Box<str>),
+}
+
+/// The length of a uuid's text.
+const SHORT: usize = 36;
+
+impl From<&str> for Id {
+    fn from(id: &str) -> Id {
+        let mut text = [0; SHORT];
+        match text.get_mut(..id.len()) {
+            Some(start) => {
+                start.copy_from_slice(id.as_bytes());
+                Id(Form::Short {
+                    text,
+                    length: id.len(),
+                })
+            }
+            None => Id(Form::Long(id.into())),
+        }
+    }
+}
+
+impl Deref for Id {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match &self.0 {
+            // Only whole texts are ever put there.
+            Form::Short { text, length } => text
+                .get(..*length)
+                .and_then(|text| std::str::from_utf8(text).ok())
+                .unwrap_or_default(),
+            Form::Long(text) => text,
+        }
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
+    pub id: Id,
     pub address: Address,
     pub content: Content,
     pub value: Bytes,
@@ -36,5 +90,23 @@ impl Message {
             .map(|(name, value)| name.len() + value.len())
             .sum();
         self.value.len() + self.address.key.as_ref().map_or(0, Bytes::len) + headers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_of_any_length_is_told_as_it_was_given() {
+        for id in [
+            "",
+            "7",
+            "3f0a9b62-7c1d-4e58-a6b4-0d9e8f7c6b5a",
+            "crate-\u{e9}",
+            &"x".repeat(37),
+        ] {
+            assert_eq!(&*Id::from(id), id);
+        }
     }
 }

@@ -28,6 +28,22 @@ pub struct Record {
     pub written_at: String,
     /// The version of Headwater that wrote it.
     pub headwater: String,
+    /// The row that ended the last run, if one did: the next start tries it before anything is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Blocked>,
+}
+
+/// A row that could not be published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blocked {
+    pub id: String,
+    /// The last position before its transaction, for people.
+    pub after: String,
+    /// The kind of failure.
+    pub kind: String,
+    pub detail: String,
+    /// When it first ended a run, ISO-8601.
+    pub since: String,
 }
 
 impl Record {
@@ -73,6 +89,7 @@ mod tests {
             event_time: None,
             written_at: String::new(),
             headwater: String::new(),
+            blocked: None,
         }
     }
 
@@ -81,6 +98,32 @@ mod tests {
             .iter()
             .cloned()
             .fold(None, |before, after| Some(newest(before, after)))
+    }
+
+    #[test]
+    fn a_record_without_a_blocked_row_does_not_speak_of_one() {
+        let text = serde_json::to_string(&record(1, "a")).expect("serialises");
+        assert!(!text.contains("blocked"), "{text}");
+        let read: Record = serde_json::from_str(&text).expect("reads");
+        assert_eq!(read, record(1, "a"));
+    }
+
+    #[test]
+    fn a_blocked_row_is_read_as_it_was_written() {
+        let blocked = Blocked {
+            id: "7".into(),
+            after: "a".into(),
+            kind: "bad_payload".into(),
+            detail: "column payload is null".into(),
+            since: "2026-01-01T00:00:00Z".into(),
+        };
+        let written = Record {
+            blocked: Some(blocked),
+            ..record(1, "a")
+        };
+        let text = serde_json::to_string(&written).expect("serialises");
+        let read: Record = serde_json::from_str(&text).expect("reads");
+        assert_eq!(read, written);
     }
 
     #[test]

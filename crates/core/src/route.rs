@@ -141,7 +141,11 @@ fn write(role: Role, event: &Event<'_>, into: &mut String) -> bool {
         Role::CompletionDate => return write_date(event.completion_date, into),
         Role::EventDate => return write_date(event.event_date, into),
         Role::Delivered => {
-            into.push_str(if event.delivered { "true" } else { "false" });
+            into.push_str(if event.delivered.is_set() {
+                "true"
+            } else {
+                "false"
+            });
             return true;
         }
     };
@@ -261,7 +265,7 @@ mod tests {
             event_type: Text::Plain("Opened"),
             payload: Text::Plain("{}"),
             event_date: 0,
-            delivered: false,
+            delivered: crate::event::Flag::Bool(false),
         }
     }
 

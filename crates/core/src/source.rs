@@ -22,7 +22,15 @@ pub enum Item<P> {
 
 /// A log that is being read.
 pub trait Source: Send {
-    type Position: Clone + Display + Serialize + DeserializeOwned + Send + Sync + 'static;
+    /// Greater is later in the log; of two that cannot be put in order (sets of GTIDs) neither is.
+    type Position: Clone
+        + Display
+        + PartialOrd
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static;
     type Error: Trouble;
 
     /// Which log this is, as it goes into the position record; `Origin::open` compares it at the next start.

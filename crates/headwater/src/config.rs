@@ -6,10 +6,10 @@
 mod check;
 mod environment;
 mod file;
-mod nearest;
 mod problem;
 mod quantity;
 mod reference;
+mod schema;
 mod secret;
 mod url;
 mod written;
@@ -20,10 +20,11 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use check::{
-    Compression, Config, Database, Kafka, Log, LogFormat, LogLevel, PositionStore, Postgres,
-    Property, Route, SinkKind, Snapshot,
+    Compression, Config, Database, Encode, Kafka, Log, LogFormat, LogLevel, PositionStore,
+    Postgres, Property, Route, SinkKind, Snapshot,
 };
 pub use problem::ConfigError;
+pub use schema::SchemaFiles;
 pub use url::Host;
 
 use problem::{Place, Problem};

@@ -1,17 +1,19 @@
 //! Makes the parts of a pipeline out of its configuration.
 
+mod encoder;
 mod outlet;
 
 use std::sync::Arc;
 
 use headwater_core::event::Outbox;
 use headwater_core::route::Route;
-use headwater_encode::{Encoder, Json};
+use headwater_encode::Encoder;
 use headwater_source::{postgres, sqlite};
 
 use crate::config::{self, Config, ConfigError};
 use crate::pipeline::{Bound, Preparer};
 
+pub use encoder::{NoEncoder, encoder};
 pub use outlet::{AnyPositions, AnySink, Outlet, form};
 
 /// The database of a configuration, as its source knows it.
@@ -63,10 +65,16 @@ pub fn outbox() -> Outbox {
     Outbox::ekbatan()
 }
 
+/// Everything that decides what becomes of a row; reads the schemas.
 pub fn preparer(config: &Config) -> Result<Preparer, ConfigError> {
+    preparer_with(config, encoder(config)?)
+}
+
+/// The same around an encoder that is there already.
+pub fn preparer_with(config: &Config, encoder: Encoder) -> Result<Preparer, ConfigError> {
     let routes = config.routes().iter().map(route);
     let routes = routes.collect::<Result<Vec<Route>, ConfigError>>()?;
-    Ok(Preparer::new(outbox(), Encoder::Json(Json::new()), routes))
+    Ok(Preparer::new(outbox(), encoder, routes))
 }
 
 /// A bad template is told with the line of the key that holds it.

@@ -8,6 +8,7 @@ mod stop;
 mod supervise;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 pub use prepare::{Outcome, Preparer};
 pub use run::{Bound, Tally};

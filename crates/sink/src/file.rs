@@ -143,6 +143,7 @@ mod tests {
             event_time: None,
             written_at: "2026-01-01T00:00:00Z".into(),
             headwater: "0.1.0".into(),
+            blocked: None,
         }
     }
 

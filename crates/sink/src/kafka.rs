@@ -1,7 +1,7 @@
 //! Messages to Kafka, and reports of what became of them.
 //!
 //! In: messages, each with its ticket. Out: one report a message, in the order in which Kafka answers.
-//! Rule: nothing is kept of a message after `send` but its ticket; librdkafka has the copy, also of a refused one.
+//! Rule: nothing is kept of a message after `send` but its ticket and its id; librdkafka has the copy, also of a refused one.
 //! Rule: a message that the broker may refuse travels alone, and behind a refused one nothing is sent.
 //! Rule: works inside a tokio runtime. After an error or a refusal it is to be dropped; dropping gives up what is in flight.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use headwater_core::failure::Kind;
 use headwater_core::ledger::Ticket;
-use headwater_core::message::{Content, Message};
+use headwater_core::message::{Content, Id, Message};
 use headwater_core::sink::{Report, Sink, Unsent};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{Header, OwnedHeaders};
@@ -58,6 +58,7 @@ pub struct Kafka {
 
 struct Sent {
     ticket: Ticket,
+    id: Id,
     content: Content,
 }
 
@@ -122,8 +123,11 @@ impl Kafka {
     }
 
     fn hand_over(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
-        let content = message.content;
-        let number = self.sent.insert(Sent { ticket, content });
+        let number = self.sent.insert(Sent {
+            ticket,
+            id: message.id.clone(),
+            content: message.content,
+        });
         let address = &message.address;
         let mut record =
             BaseRecord::with_opaque_to(&address.topic, number).payload(message.value.as_ref());
@@ -237,8 +241,13 @@ impl Kafka {
     }
 
     fn refused(&mut self, number: usize, refusal: Refusal) {
-        let Sent { ticket, content } = self.sent.remove(number);
+        let Sent {
+            ticket,
+            id,
+            content,
+        } = self.sent.remove(number);
         let message = Message {
+            id,
             address: refusal.address,
             content,
             value: refusal.value,

@@ -240,6 +240,7 @@ mod tests {
 
     fn message(key: Option<&'static [u8]>, content: Content, value: &'static [u8]) -> Message {
         Message {
+            id: "7".into(),
             address: Address {
                 topic: "shop".into(),
                 key: key.map(Bytes::from_static),
@@ -297,6 +298,13 @@ mod tests {
             line,
             "{\"topic\":\"shop\",\"key\":null,\"headers\":{},\"value\":\"AP8K\",\"encoding\":\"base64\"}\n"
         );
+    }
+
+    #[test]
+    fn a_binary_value_is_base64_with_its_size_for_people() {
+        let message = message(Some(b"k"), Content::Binary, b"\x00\xff\n");
+        let plain = written(Form::Readable { colour: false }, &message);
+        assert_eq!(plain, "shop  k\n  3 bytes, base64 AP8K\n");
     }
 
     #[test]

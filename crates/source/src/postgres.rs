@@ -29,7 +29,7 @@ use tracing::info;
 
 pub use position::{Identity, Lsn, NotAnLsn};
 pub use setup::{Begun, check, count_events, dry_run, init, slot_position};
-pub use snapshot::{follow, latest};
+pub use snapshot::{each_latest, follow, latest};
 
 use crate::Error;
 use catalog::{Catalog, Looking};
@@ -145,13 +145,15 @@ impl Origin for Postgres {
         let slot = facts::slot(&session, settings).await?;
         resume::not_moved(slot.as_ref(), position, settings)?;
         stream.tell(start);
-        learned.tell(start);
         if start < position {
             info!(
                 slot = %start,
                 record = %position,
                 "the slot is behind the position record: reading on from the slot"
             );
+        } else {
+            // A slot that is behind was not put there by this process: the next reading begins there again.
+            learned.tell(start);
         }
 
         let identity = Identity {

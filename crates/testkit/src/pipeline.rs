@@ -1,6 +1,6 @@
 //! The configuration that most service tests use, as text.
 
-/// A JSON pipeline from a PostgreSQL url to a Kafka, with a positions topic of its own.
+/// A pipeline from a PostgreSQL url to a Kafka, with a positions topic of its own.
 pub struct Pipeline {
     pub name: String,
     pub source_url: String,
@@ -10,6 +10,8 @@ pub struct Pipeline {
     pub log_level: String,
     /// Further lines of `[source]`.
     pub source: String,
+    /// The lines of `[encode]`; JSON unless a test says otherwise.
+    pub encode: String,
     /// Further lines of `[sink]`.
     pub sink: String,
     /// Further tables.
@@ -25,6 +27,7 @@ impl Pipeline {
             replication: 1,
             log_level: "debug".to_owned(),
             source: String::new(),
+            encode: "format = \"json\"".to_owned(),
             sink: String::new(),
             more: String::new(),
         }
@@ -49,7 +52,7 @@ snapshot = "never"
 {source}
 
 [encode]
-format = "json"
+{encode}
 
 [sink]
 brokers = "{brokers}"
@@ -67,6 +70,7 @@ level = "{level}"
             name = self.name,
             url = self.source_url,
             source = self.source,
+            encode = self.encode,
             brokers = self.brokers,
             sink = self.sink,
             positions = self.positions_topic(),

@@ -6,6 +6,7 @@ use headwater_testkit::{Load, Written};
 use serde_json::Value;
 use tokio::time::sleep;
 
+use super::{BY_LEAVES, with_publication};
 use crate::scene::{Event, LIMIT, Scene};
 
 #[tokio::test]
@@ -127,28 +128,65 @@ async fn rows_are_read_by_the_columns_they_had_when_they_were_written() {
 
 #[tokio::test]
 async fn a_table_that_lost_a_role_column_stops_the_run_naming_it() {
+    for column in [
+        "id",
+        "namespace",
+        "action_params",
+        "started_date",
+        "event_type",
+        "payload",
+        "delivered",
+    ] {
+        stops_without(column).await;
+    }
+}
+
+async fn stops_without(column: &str) {
     // GIVEN a pipeline at work
-    let scene = Scene::ready(17, "columns").await;
+    let mut scene = Scene::shared(17, "columns").await;
+    with_publication(&mut scene, BY_LEAVES).await;
+    scene.init();
     let mut run = scene.start().await;
     let before = scene.commit_events(1).await;
 
     // WHEN a column that a message needs is dropped, and a row is written
-    let event = Event::new(&scene.namespace, "k", 1);
-    let without = event
-        .insert()
-        .replace(", delivered)", ")")
-        .replace(", false)", ")");
-    scene
-        .database
-        .execute("ALTER TABLE eventlog.events DROP COLUMN delivered")
-        .await;
+    let drop = format!("ALTER TABLE eventlog.events DROP COLUMN {column}");
+    scene.database.execute(&drop).await;
+    let without = Event::new(&scene.namespace, "k", 1).insert_without(&[column]);
     scene.database.execute(&without).await;
 
     // THEN the run ends with code 3 and names it, and so does the next
-    assert_eq!(run.ended_within(LIMIT).await, 3);
-    assert!(run.log().contains("delivered"));
+    let says = format!("has no column {column}");
+    assert_eq!(run.ended_within(LIMIT).await, 3, "{column}");
+    assert!(run.log().contains(&says), "{column}");
     let mut next = scene.spawn(&["run"]);
-    assert_eq!(next.ended_within(LIMIT).await, 3);
-    assert!(next.log().contains("delivered"));
+    assert_eq!(next.ended_within(LIMIT).await, 3, "{column}");
+    assert!(next.log().contains(&says), "{column}");
     scene.judge(&before).await.assert_at_least_once();
+}
+
+#[tokio::test]
+async fn a_table_without_the_models_columns_is_published_with_nulls() {
+    // GIVEN a table that never had models
+    let scene = Scene::shared(17, "columns").await;
+    let drop = "ALTER TABLE eventlog.events DROP COLUMN model_id, DROP COLUMN model_type";
+    scene.database.execute(drop).await;
+    scene.init();
+    let mut run = scene.start().await;
+    // WHEN a row is written
+    let event = Event::new(&scene.namespace, "k", 1);
+    let insert = event.insert_without(&["model_id", "model_type"]);
+    scene.database.execute(&insert).await;
+    // THEN it arrives without a model, under its action's key
+    assert!(scene.kafka.wait_for_messages(scene.topic(), 1, LIMIT).await);
+    run.ask_to_stop().await;
+    let message = scene.consume().await.remove(0);
+    let value: Value = serde_json::from_slice(&message.value.unwrap()).unwrap();
+    assert_eq!(value["id"], event.id.to_string());
+    assert_eq!(
+        (&value["model_id"], &value["model_type"]),
+        (&Value::Null, &Value::Null)
+    );
+    let key = String::from_utf8(message.key.unwrap()).unwrap();
+    assert_eq!(value["action_id"], key);
 }

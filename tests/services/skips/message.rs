@@ -73,3 +73,41 @@ async fn a_row_becomes_exactly_this_message() {
     );
     assert!(messages.iter().all(|m| m.headers.is_empty()));
 }
+
+#[tokio::test]
+async fn in_debezium_style_a_row_becomes_exactly_this_message() {
+    // GIVEN a pipeline that writes what Ekbatan's router wrote
+    let mut scene = Scene::shared(17, "letter").await;
+    scene.pipeline.encode = "format = \"json\"\njson_style = \"debezium\"".to_owned();
+    scene.configure();
+    scene.init();
+    let mut run = scene.start().await;
+
+    // WHEN a row is written
+    let namespace = &scene.namespace;
+    let row = format!(
+        r#"INSERT INTO eventlog.events VALUES
+        ('3f0a9b62-7c1d-4e58-a6b4-0d9e8f7c6b5a', '{namespace}', '9d2e4c70-51b8-4f3a-8c6d-e7f1a2b3c4d5',
+         E'Seal "it"\x1f', $${{"dock": 12, "a": null}}$$, '2026-06-12 03:22:47.000123', '1969-12-31 23:59:59.999999',
+         NULL, NULL, 'CrateSealed', $${{"amount": 77.10, "text": "a\n\"b\" \u20ac"}}$$, '2026-06-12 03:22:47.5', true)"#
+    );
+    scene.database.execute(&row).await;
+
+    // THEN this is the message
+    assert!(scene.kafka.wait_for_messages(scene.topic(), 1, LIMIT).await);
+    run.ask_to_stop().await;
+    let message = scene.consume().await.remove(0);
+    assert_eq!(
+        String::from_utf8(message.value.unwrap()).unwrap(),
+        [
+            r#"{"id":"3f0a9b62-7c1d-4e58-a6b4-0d9e8f7c6b5a","#,
+            &format!(r#""namespace":"{namespace}","#),
+            r#""action_id":"9d2e4c70-51b8-4f3a-8c6d-e7f1a2b3c4d5","#,
+            r#""action_name":"Seal \"it\"\u001F","action_params":"{\"a\": null, \"dock\": 12}","#,
+            r#""started_date":1781234567000123,"completion_date":-1,"model_id":null,"model_type":null,"#,
+            r#""event_type":"CrateSealed","payload":"{\"text\": \"a\\n\\\"b\\\" €\", \"amount\": 77.10}","#,
+            r#""event_date":1781234567500000,"delivered":true}"#,
+        ]
+        .concat()
+    );
+}

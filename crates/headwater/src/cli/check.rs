@@ -1,14 +1,20 @@
 //! `headwater check`: looks at everything that `run` will need, and changes nothing.
 
+mod latest;
+
 use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
+use headwater_encode::SchemaError;
 use headwater_source::{postgres, sqlite};
 use serde::Serialize;
 
 use super::{Exit, Format};
-use crate::config::Config;
-use crate::parts::{self, Database, Outlet};
-use crate::pipeline::NoRecord;
+use crate::config::{Config, ConfigError};
+use crate::parts::{self, Database, NoEncoder, Outlet};
+use crate::pipeline::{NoRecord, Preparer};
+
+/// So many schemas are named.
+const NAMES: usize = 5;
 
 /// One line of the answer.
 #[derive(Serialize)]
@@ -20,10 +26,12 @@ struct Line<'f> {
 }
 
 pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
-    parts::preparer(config)?;
     let outlet = Outlet::new(config)?;
     let understood = format!("{} is understood", config.file().display());
     let mut findings = vec![Finding::ok(understood)];
+    let (schemas, preparer) = schemas(config)?;
+    findings.extend(schemas);
+    let broken = preparer.is_none();
     let seen = outlet.check().await;
     let reachable = seen.iter().all(|finding| finding.level != Level::Problem);
     let record = if reachable {
@@ -32,31 +40,71 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
         Ok(None)
     };
     let at = record.as_ref().ok().and_then(Option::as_ref);
-    let outbox = parts::outbox();
-    findings.extend(match parts::database(config) {
-        Database::Postgres(settings) => postgres::check(&settings, &outbox, at).await,
-        Database::Sqlite(settings) => sqlite::setup::check(&settings, &outbox, at).await,
-    });
+    findings.extend(source(config, at, preparer).await);
     findings.extend(seen);
     findings.extend(record.err());
-    let lines: Vec<Line<'_>> = findings.iter().map(line).collect();
-    match format {
-        Format::Text => print(&lines),
-        Format::Json => {
-            println!(
-                "{}",
-                serde_json::to_string_pretty(&lines).unwrap_or_default()
-            );
-        }
-    }
-    match findings
-        .iter()
-        .filter(|f| f.level == Level::Problem)
-        .count()
-    {
+    tell(&findings, format);
+    let problems = findings.iter().filter(|f| f.level == Level::Problem);
+    match problems.count() {
         0 => Ok(()),
-        1 => Err(Exit::Person("1 problem".into())),
-        problems => Err(Exit::Person(format!("{problems} problems"))),
+        problems if broken => Err(Exit::Configuration(counted(problems))),
+        problems => Err(Exit::Person(counted(problems))),
+    }
+}
+
+/// What the schemas are; and, if all of them can be used, what a row is tried with.
+fn schemas(config: &Config) -> Result<(Vec<Finding>, Option<Preparer>), ConfigError> {
+    match parts::encoder(config) {
+        Ok(encoder) => {
+            let names = encoder.schemas();
+            let finding = (!names.is_empty()).then(|| Finding::ok(named(&names)));
+            let preparer = parts::preparer_with(config, encoder)?;
+            Ok((finding.into_iter().collect(), Some(preparer)))
+        }
+        Err(NoEncoder::Broken(broken)) => {
+            let mend = "correct the file, or leave it out of encode.schemas";
+            let problem = |error: &SchemaError| Finding::problem(error.to_string(), mend);
+            Ok((broken.errors.iter().map(problem).collect(), None))
+        }
+        Err(NoEncoder::Config(error)) => Err(error),
+    }
+}
+
+/// How many schemas, and the first of their names.
+fn named(names: &[&str]) -> String {
+    let shown = names.iter().take(NAMES).copied().collect::<Vec<_>>();
+    let shown = shown.join(", ");
+    match names.len() {
+        1 => format!("1 schema: {shown}"),
+        all if all <= NAMES => format!("{all} schemas: {shown}"),
+        all => format!("{all} schemas: {shown} and {} more", all - NAMES),
+    }
+}
+
+/// What the database has, and what its rows would become.
+async fn source(
+    config: &Config,
+    record: Option<&Record>,
+    preparer: Option<Preparer>,
+) -> Vec<Finding> {
+    let outbox = parts::outbox();
+    let database = parts::database(config);
+    let mut findings = match &database {
+        Database::Postgres(settings) => postgres::check(settings, &outbox, record).await,
+        Database::Sqlite(settings) => sqlite::setup::check(settings, &outbox, record).await,
+    };
+    // Of a database that cannot be reached nothing but that is found.
+    let reached = findings.iter().any(|it| it.level != Level::Problem);
+    if let Some(preparer) = preparer.filter(|_| reached) {
+        findings.extend(latest::look(&database, preparer).await);
+    }
+    findings
+}
+
+fn counted(problems: usize) -> String {
+    match problems {
+        1 => "1 problem".into(),
+        problems => format!("{problems} problems"),
     }
 }
 
@@ -68,6 +116,17 @@ async fn record(config: &Config, outlet: &Outlet) -> Result<Option<Record>, Find
         return Err(Finding::problem(missing.to_string(), "headwater init"));
     };
     Ok(Some(record))
+}
+
+fn tell(findings: &[Finding], format: Format) {
+    let lines: Vec<Line<'_>> = findings.iter().map(line).collect();
+    match format {
+        Format::Text => print(&lines),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&lines);
+            println!("{}", json.unwrap_or_default());
+        }
+    }
 }
 
 fn line(finding: &Finding) -> Line<'_> {
@@ -83,10 +142,25 @@ fn line(finding: &Finding) -> Line<'_> {
 }
 
 fn print(lines: &[Line<'_>]) {
+    // A row's own text is in some of them, and a terminal must not be told what to do by it.
+    let shown = |text: &str| text.replace(char::is_control, "\u{fffd}");
     for line in lines {
-        println!("{:8} {}", line.level, line.what);
+        println!("{:8} {}", line.level, shown(line.what));
         if let Some(mend) = line.mend {
-            println!("{:8} mend: {mend}", "");
+            println!("{:8} mend: {}", "", shown(mend));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_named_as_long_as_they_are_few() {
+        assert_eq!(named(&["a.avro.B"]), "1 schema: a.avro.B");
+        assert_eq!(named(&["a", "b"]), "2 schemas: a, b");
+        let many = ["a", "b", "c", "d", "e", "f", "g"];
+        assert_eq!(named(&many), "7 schemas: a, b, c, d, e and 2 more");
     }
 }

@@ -262,6 +262,7 @@ pub fn first_record(config: &Config, run: u64, beginning: Beginning) -> Record {
         event_time: None,
         written_at: clock::now().to_string(),
         headwater: env!("CARGO_PKG_VERSION").into(),
+        blocked: None,
     }
 }
 

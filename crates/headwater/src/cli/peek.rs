@@ -70,6 +70,9 @@ impl Page {
             }
             Err(missing) => return Err(Exit::Person(missing.to_string())),
         }
+        for notice in self.preparer.notices() {
+            eprintln!("({notice})");
+        }
         for message in messages {
             self.print(message).await?;
         }

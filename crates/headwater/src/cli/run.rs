@@ -8,9 +8,11 @@ use tracing::info;
 use super::Exit;
 use crate::config::Config;
 use crate::parts::{self, Database, Outlet};
-use crate::pipeline::{Pipeline, Stop, Tally, supervise};
+use crate::pipeline::{Pipeline, Preparer, Stop, Tally, supervise};
 
 pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
+    // First of all: what cannot be encoded need not be opened.
+    let preparer = parts::preparer(config)?;
     let outlet = Outlet::new(config)?;
     let mut stop = super::stop_on_signals()?;
     if init {
@@ -20,14 +22,26 @@ pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
         }
     }
     match parts::database(config) {
-        Database::Postgres(settings) => carry(config, Postgres::new(settings), outlet, stop).await,
-        Database::Sqlite(settings) => carry(config, Sqlite::new(settings), outlet, stop).await,
+        Database::Postgres(settings) => {
+            Box::pin(carry(
+                config,
+                Postgres::new(settings),
+                preparer,
+                outlet,
+                stop,
+            ))
+            .await
+        }
+        Database::Sqlite(settings) => {
+            Box::pin(carry(config, Sqlite::new(settings), preparer, outlet, stop)).await
+        }
     }
 }
 
 async fn carry<O: Origin>(
     config: &Config,
     origin: O,
+    preparer: Preparer,
     destination: Outlet,
     mut stop: Stop,
 ) -> Result<(), Exit> {
@@ -35,7 +49,7 @@ async fn carry<O: Origin>(
         name: config.name().to_owned(),
         origin,
         destination,
-        preparer: parts::preparer(config)?,
+        preparer,
         bound: parts::bound(config),
         tally: Tally::default(),
     };
@@ -53,6 +67,7 @@ fn tell(tally: &Tally) {
         updates = skipped(Skip::Update),
         deletes = skipped(Skip::Delete),
         truncates = skipped(Skip::Truncate),
+        unknown_members = tally.unknown_members,
         "ended"
     );
 }

@@ -1,5 +1,6 @@
 //! What a configuration means: a `Config` exists only if everything in it is valid and fits together.
 
+mod encode;
 mod sink;
 mod source;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use super::problem::{ConfigError, Located, Problem};
 use super::written::Written;
 
+pub use encode::Encode;
 pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
 pub use source::{Database, Postgres, Snapshot, Source};
 
@@ -18,6 +20,7 @@ pub struct Config {
     file: Arc<Path>,
     name: String,
     source: Source,
+    encode: Encode,
     routes: Vec<Route>,
     sink: Sink,
     position: PositionStore,
@@ -30,25 +33,27 @@ impl Config {
         let name = name(&mut written);
         let source = source::check(&mut written, name.as_deref());
         settled(&mut written);
+        let encode = encode::check(&mut written);
         let route = route(&mut written);
         let sink = sink::check(&mut written);
         let position = sink::position(&mut written, sink.as_ref().map(|sink| &sink.kind));
         let log = log(&mut written);
         written.finish()?;
-        let parts = (name, source, route, sink, position, log);
-        let (Some(name), Some(source), Some(route), Some(sink), Some(position), Some(log)) = parts
-        else {
+        let whole = (|| {
+            Some(Self {
+                file,
+                name: name?,
+                source: source?,
+                encode: encode?,
+                routes: vec![route?],
+                sink: sink?,
+                position: position?,
+                log: log?,
+            })
+        })();
+        whole.ok_or_else(|| {
             // A part is missing only after a problem was told, and then `finish` has returned.
-            return Err(Problem::without_place("refused for a reason nobody told").into());
-        };
-        Ok(Self {
-            file,
-            name,
-            source,
-            routes: vec![route],
-            sink,
-            position,
-            log,
+            Problem::without_place("refused for a reason nobody told").into()
         })
     }
 
@@ -63,6 +68,10 @@ impl Config {
 
     pub fn source(&self) -> &Source {
         &self.source
+    }
+
+    pub fn encode(&self) -> &Encode {
+        &self.encode
     }
 
     /// At least one.
@@ -132,8 +141,6 @@ fn is_plain(text: &str) -> bool {
 /// The keys that can say one thing only so far: what they say is checked, and there is nothing to hand on.
 fn settled(written: &mut Written) {
     written.word("outbox.layout", &[("ekbatan", ())]);
-    written.word("encode.format", &[("json", ())]);
-    written.word("encode.json_style", &[("embedded", ())]);
     written.word("route.key_format", &[("text", ())]);
     written.word("failure.policy", &[("stop", ())]);
     written.word("failure.when_stopped", &[("exit", ())]);

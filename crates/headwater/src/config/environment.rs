@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use super::problem::{ConfigError, Place, Problem};
-use super::reference::{self, PREFIX};
+use super::reference::{self, Kind, PREFIX};
 use super::written::Written;
 
 /// The process's environment. Variables that are not UTF-8 only matter if they are ours.
@@ -61,6 +61,12 @@ fn put(written: &mut Written, variable: String, text: String) {
     match (key.not_built(), member) {
         (Some(what), _) => written.refuse(&place, key.path, what),
         (None, Some(member)) => written.put(&format!("{}.{member}", key.path), place, text),
+        (None, None) if key.kind == Kind::List => {
+            let items = text.split(',').map(str::trim);
+            let items = items.filter(|item| !item.is_empty());
+            let items = items.map(|item| (place.clone(), item.to_owned())).collect();
+            written.put_list(key.path, place, items);
+        }
         (None, None) => written.put(key.path, place, text),
     }
 }

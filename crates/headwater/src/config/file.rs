@@ -2,7 +2,7 @@
 //!
 //! Out: every value as text in `Written`; what a text means is found out later, when `${NAME}` was replaced.
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::problem::{ConfigError, Place, Problem};
 use super::reference::{self, Key, Kind};
@@ -99,6 +99,7 @@ impl Reader<'_> {
         }
         match (key.kind, value) {
             (Kind::Map, DeValue::Table(table)) => self.map(key.path, table),
+            (Kind::List, DeValue::Array(array)) => self.list(key.path, place, array),
             (kind, value) => match text(kind, value) {
                 Some(text) => self.written.put(key.path, place.clone(), text),
                 None => self.wrong_type(place, key.path, value, &kind.wanted()),
@@ -119,6 +120,20 @@ impl Reader<'_> {
                     self.wrong_type(&place, &path, other, wanted);
                 }
             }
+        }
+    }
+
+    fn list(&mut self, path: &str, place: &Place, array: &DeArray<'_>) {
+        let mut items = Vec::new();
+        for item in array {
+            let place = self.written.line(line(self.text, item.span().start));
+            match item.get_ref() {
+                DeValue::String(text) => items.push((place, text.to_string())),
+                other => self.wrong_type(&place, path, other, &Kind::List.wanted()),
+            }
+        }
+        if items.len() == array.len() {
+            self.written.put_list(path, place.clone(), items);
         }
     }
 

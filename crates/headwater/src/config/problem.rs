@@ -80,6 +80,10 @@ impl Problem {
         }
     }
 
+    pub(super) fn is_about(&self, key: &str) -> bool {
+        self.key.as_deref() == Some(key)
+    }
+
     pub(super) fn without_key(place: Place, what: impl fmt::Display) -> Self {
         Self {
             place: Some(place),

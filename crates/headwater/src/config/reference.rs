@@ -6,7 +6,7 @@ mod keys;
 #[cfg(test)]
 mod page;
 
-use super::nearest::{distance, nearest};
+use headwater_core::nearest::{distance, nearest};
 use keys::KEYS;
 
 /// The smallest useful file that this version accepts.
@@ -16,7 +16,8 @@ pub(super) const SMALLEST: &str = r#"name = "shop"
 url = "postgres://headwater@localhost:5432/shop"
 
 [encode]
-format = "json"
+format = "avro"                      # or "protobuf"; "json" needs no schemas
+schemas = ["schemas/*.avsc"]
 
 [sink]
 brokers = "localhost:9092"

@@ -20,12 +20,26 @@ pub(super) struct Written {
     /// The line of each section that the file has.
     sections: BTreeMap<String, usize>,
     entries: BTreeMap<String, Entry>,
+    lists: BTreeMap<String, List>,
     problems: Vec<Problem>,
 }
 
 struct Entry {
     place: Place,
     text: String,
+}
+
+struct List {
+    place: Place,
+    items: Vec<Entry>,
+}
+
+/// An item of a list.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// As it was written, in quotes, for people.
+    pub shown: String,
+    pub text: String,
 }
 
 impl Written {
@@ -35,6 +49,7 @@ impl Written {
             environment,
             sections: BTreeMap::new(),
             entries: BTreeMap::new(),
+            lists: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
@@ -68,6 +83,13 @@ impl Written {
         self.entries.insert(path.to_owned(), Entry { place, text });
     }
 
+    /// The same for a list, with the place of each item.
+    pub(super) fn put_list(&mut self, path: &str, place: Place, items: Vec<(Place, String)>) {
+        let items = items.into_iter();
+        let items = items.map(|(place, text)| Entry { place, text }).collect();
+        self.lists.insert(path.to_owned(), List { place, items });
+    }
+
     pub(super) fn refuse(&mut self, place: &Place, key: &str, what: impl Display) {
         self.problems.push(Problem::new(place, key, what));
     }
@@ -78,6 +100,9 @@ impl Written {
 
     /// Where a key, or a member of a map, was written.
     pub(super) fn given(&self, path: &str) -> Option<Place> {
+        if let Some(list) = self.lists.get(path) {
+            return Some(list.place.clone());
+        }
         let member = format!("{path}.");
         self.entries
             .iter()
@@ -96,6 +121,10 @@ impl Written {
 
     /// Tells that a key is needed, at its section if the file has it.
     pub(super) fn missing(&mut self, path: &str, wanted: impl Display) {
+        // What was written and is wrong is not missing.
+        if self.problems.iter().any(|it| it.is_about(path)) {
+            return;
+        }
         let section = path.rsplit_once('.').map_or("", |(section, _)| section);
         let line = self.sections.get(section).copied().unwrap_or(1);
         self.refuse(&self.line(line), path, format!("is missing; {wanted}"));
@@ -134,8 +163,13 @@ impl Written {
     }
 
     pub(super) fn path(&mut self, path: &'static str) -> Option<PathBuf> {
+        self.located_path(path).map(Located::into_value)
+    }
+
+    pub(super) fn located_path(&mut self, path: &'static str) -> Option<Located<PathBuf>> {
         let text = self.text(path)?;
-        Some(self.folder().join(text.value()))
+        let joined = self.folder().join(text.value());
+        Some(Located::new(path, text.place().clone(), joined))
     }
 
     pub(super) fn flag(&mut self, path: &'static str) -> Option<bool> {
@@ -209,15 +243,42 @@ impl Written {
             .collect()
     }
 
+    /// The items of a list that was given, maybe none of them; absent if one is wrong.
+    pub(super) fn list(&mut self, path: &'static str) -> Option<Located<Vec<Located<Item>>>> {
+        debug_assert!(
+            reference::find(path).is_some_and(|key| key.kind == Kind::List),
+            "{path} is no list in the reference"
+        );
+        let list = self.lists.remove(path)?;
+        let count = list.items.len();
+        let items = list.items.into_iter();
+        let items = items.filter_map(|entry| self.item(path, entry));
+        let items: Vec<Located<Item>> = items.collect();
+        (items.len() == count).then(|| Located::new(path, list.place, items))
+    }
+
+    fn item(&mut self, path: &'static str, entry: Entry) -> Option<Located<Item>> {
+        let shown = format!("{:?}", entry.text);
+        let found = self.expand(path, entry)?;
+        let holds = !found.value().is_empty();
+        let holds = self.rule(&found, holds, "has an empty item; a text is wanted");
+        let place = found.place().clone();
+        let text = found.into_value();
+        holds.then(|| Located::new(path, place, Item { shown, text }))
+    }
+
     /// Whether nothing is wrong; else everything that is.
     pub(super) fn finish(mut self) -> Result<(), ConfigError> {
         // Nothing is ignored silently: what nobody asked for means nothing here. Looked at only now, because after
         // another problem much is not asked for.
         if self.problems.is_empty() {
             let what = "says nothing beside the other settings; remove it";
-            let unread = self.entries.iter();
-            self.problems = unread
-                .map(|(key, entry)| Problem::new(&entry.place, key, what))
+            let entries = self.entries.iter();
+            let entries = entries.map(|(key, entry)| (key, &entry.place));
+            let lists = self.lists.iter().map(|(key, list)| (key, &list.place));
+            self.problems = entries
+                .chain(lists)
+                .map(|(key, place)| Problem::new(place, key, what))
                 .collect();
         }
         if self.problems.is_empty() {

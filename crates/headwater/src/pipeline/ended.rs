@@ -4,6 +4,7 @@ use std::fmt;
 
 use headwater_core::event::MissingColumns;
 use headwater_core::failure::Failure;
+use headwater_core::positions::Blocked;
 use headwater_core::trouble::{Severity, Trouble};
 
 /// Why a run ended.
@@ -17,6 +18,8 @@ pub enum Ended {
     },
     /// The broker does not answer.
     Unanswered,
+    /// A row cannot be published.
+    Failed(Failed),
     Source(Box<dyn Trouble>),
     Sink(Box<dyn Trouble>),
 }
@@ -28,6 +31,19 @@ pub struct Failed {
     /// The last position before its transaction.
     pub after: String,
     pub failure: Failure,
+}
+
+impl Failed {
+    /// As the position record remembers it.
+    pub fn blocked(&self, since: String) -> Blocked {
+        Blocked {
+            id: self.id.clone(),
+            after: self.after.clone(),
+            kind: self.failure.kind.name().into(),
+            detail: self.failure.detail.clone(),
+            since,
+        }
+    }
 }
 
 impl fmt::Display for Failed {
@@ -67,7 +83,7 @@ impl Trouble for NotAnOutbox {
     }
 }
 
-/// The log, or a row of it, ended the run.
+/// The log ended the run.
 pub fn lost(trouble: impl Trouble) -> Ended {
     Ended::Source(Box::new(trouble))
 }

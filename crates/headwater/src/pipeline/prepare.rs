@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use headwater_core::disposition::{Disposition, Skip, classify};
 use headwater_core::event::{Event, MissingColumns, Outbox, Role, Roles};
 use headwater_core::failure::Failure;
-use headwater_core::message::Message;
+use headwater_core::message::{Id, Message};
 use headwater_core::route::Route;
 use headwater_core::row::{Row, Table, Value};
 use headwater_encode::Encoder;
@@ -76,6 +77,16 @@ impl Preparer {
         })
     }
 
+    /// What was noticed about payloads since it was last asked; each thing once. Without a notice nothing is allocated.
+    pub fn notices(&mut self) -> Vec<String> {
+        self.encoder.notices()
+    }
+
+    /// How many members of payloads have been dropped because their schema does not have them.
+    pub fn unknown_members(&self) -> u64 {
+        self.encoder.unknown_members()
+    }
+
     fn bind(&mut self, table: &Arc<Table>) -> Result<(), MissingColumns> {
         if !matches!(&self.bound, Some((bound, _)) if Arc::ptr_eq(bound, table)) {
             let roles = self.outbox.bind(table)?;
@@ -91,11 +102,12 @@ fn messages(
     routes: &mut [Route],
     event: &Event<'_>,
 ) -> Result<Vec<Message>, Failure> {
-    let value = encoder.encode(event)?;
+    let value = Bytes::copy_from_slice(encoder.encode(event)?);
     routes
         .iter_mut()
         .map(|route| {
             Ok(Message {
+                id: Id::from(&*event.id),
                 address: route.address(event)?,
                 content: encoder.content(),
                 value: value.clone(),

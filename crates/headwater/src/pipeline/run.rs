@@ -15,7 +15,10 @@ use headwater_core::positions::{FORMAT, Positions, Record};
 use headwater_core::row::Row;
 use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::source::{Item, Source};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
+use tracing::warn;
 
 use super::ended::{Ended, Failed, NotAnOutbox, broken, lost};
 use super::memory::{Due, Memory};
@@ -44,6 +47,8 @@ pub struct Tally {
     pub events: u64,
     pub delivered: u64,
     pub skipped: [u64; Skip::ALL.len()],
+    /// Members of payloads that were dropped because their schema does not have them.
+    pub unknown_members: u64,
 }
 
 /// One run: from opening a log until it has to be opened again.
@@ -63,6 +68,8 @@ pub struct Run<'a, P, K, R> {
     /// Rows were read after the last mark.
     inside: bool,
     last_mark: String,
+    /// How many the preparer had dropped when it was last asked.
+    unknown_members: u64,
     event_time: Option<i64>,
     /// Since when an answer of the broker has been awaited.
     unanswered: Option<Instant>,
@@ -71,7 +78,7 @@ pub struct Run<'a, P, K, R> {
 
 impl<'a, P, K, R> Run<'a, P, K, R>
 where
-    P: Clone + fmt::Display + serde::Serialize,
+    P: Clone + fmt::Display + Serialize + DeserializeOwned,
     K: Sink,
     R: Positions,
 {
@@ -90,7 +97,11 @@ where
             waiting: VecDeque::new(),
             held: None,
             inside: false,
-            last_mark: "its start".into(),
+            last_mark: P::deserialize(&record.position).map_or_else(
+                |_| record.position.to_string(),
+                |position| position.to_string(),
+            ),
+            unknown_members: preparer.unknown_members(),
             event_time: None,
             unanswered: None,
             clock,
@@ -185,7 +196,9 @@ where
 
     fn prepare(&mut self, row: &Row) -> Result<(), Ended> {
         self.tally.rows += 1;
-        match self.preparer.prepare(row, &mut self.waiting) {
+        let outcome = self.preparer.prepare(row, &mut self.waiting);
+        self.tell_notices();
+        match outcome {
             Ok(Outcome::Publish { event_date }) => {
                 self.tally.events += 1;
                 self.event_time = Some(event_date);
@@ -195,9 +208,18 @@ where
                 self.tally.skipped[skip as usize] += 1;
                 Ok(())
             }
-            Ok(Outcome::Fail { id, failure }) => Err(lost(self.failed(id, failure))),
+            Ok(Outcome::Fail { id, failure }) => Err(Ended::Failed(self.failed(id, failure))),
             Err(missing) => Err(lost(NotAnOutbox(missing))),
         }
+    }
+
+    fn tell_notices(&mut self) {
+        for notice in self.preparer.notices() {
+            warn!(notice, "a payload and its schema differ");
+        }
+        let dropped = self.preparer.unknown_members();
+        self.tally.unknown_members += dropped - self.unknown_members;
+        self.unknown_members = dropped;
     }
 
     /// Hands the sink what waits, as far as it and the bound have room.
@@ -248,9 +270,9 @@ where
             Report::Refused(_, message, kind, reason) => {
                 let topic = &message.address.topic;
                 let detail = format!("topic {topic}, {} bytes: {reason}", message.value.len());
-                return Err(broken(
-                    self.failed(id(&message), Failure::new(kind, detail)),
-                ));
+                let id = message.id.to_string();
+                // Not remembered as blocked: only sending it would tell whether the broker takes it now.
+                return Err(broken(self.failed(id, Failure::new(kind, detail))));
             }
         }
         self.answered();
@@ -319,17 +341,5 @@ async fn listen<S: Source>(source: &mut S, reading: bool) -> Result<Item<S::Posi
         source.next().await
     } else {
         Err(source.lost().await)
-    }
-}
-
-/// The id inside a message that the broker refused, for the sentence about it.
-fn id(message: &Message) -> String {
-    #[derive(serde::Deserialize)]
-    struct Id {
-        id: String,
-    }
-    match serde_json::from_slice(&message.value) {
-        Ok(Id { id }) => id,
-        Err(_) => format!("of key {:?}", message.address.key),
     }
 }

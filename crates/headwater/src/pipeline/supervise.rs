@@ -14,6 +14,7 @@ use super::ended::{Ended, broken, lost};
 use super::prepare::Preparer;
 use super::run::{Bound, Run, Tally};
 use super::stop::Stop;
+use super::trial;
 use crate::clock;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -88,6 +89,7 @@ pub async fn supervise<O: Origin, D: Destination>(
                 return Ok(());
             }
             Ended::Unanswered => continue,
+            Ended::Failed(failed) => return Err(Box::new(failed)),
             Ended::Source(trouble) => trouble,
             Ended::Sink(trouble) => {
                 destination = None;
@@ -147,7 +149,7 @@ async fn attempt<O: Origin, D: Destination>(
     match &ended {
         Ended::Asked => source.close().await,
         Ended::Overdue { .. } | Ended::Sink(_) => drop(source),
-        Ended::Unanswered | Ended::Source(_) => {
+        Ended::Unanswered | Ended::Failed(_) | Ended::Source(_) => {
             if matches!(ended, Ended::Unanswered) {
                 warn!("the broker does not answer: the log is given up until it does");
             }
@@ -160,6 +162,9 @@ async fn attempt<O: Origin, D: Destination>(
                 return worse;
             }
         }
+    }
+    if let Ended::Failed(failed) = &ended {
+        trial::remember(run.positions, &mut run.record, failed).await;
     }
     ended
 }
@@ -184,9 +189,14 @@ async fn open<O: Origin, D: Destination>(
     let Some(mut record) = read.filter(Record::has_position) else {
         return Err(lost(NoRecord(pipeline.name.clone())));
     };
-    let source = pipeline.origin.open(&record).await.map_err(lost)?;
-    record.format = FORMAT;
+    let opened = trial::open(&mut pipeline.origin, &mut pipeline.preparer, &record).await;
     record.run += 1;
+    if let Err(Ended::Failed(failed)) = &opened {
+        trial::remember(positions, &mut record, failed).await;
+    }
+    let source = opened?;
+    record.blocked = None;
+    record.format = FORMAT;
     record.source = source.identity();
     record.written_at = clock::now().to_string();
     record.headwater = env!("CARGO_PKG_VERSION").into();

@@ -1,6 +1,8 @@
 //! The loop and its supervisor against scripted faults: a log that says what it is told, a sink that answers when it is
 //! told to. What real servers can show is tested on real servers.
 
+mod blocked;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -16,7 +18,7 @@ use headwater_core::row::{Change, Row, Table, Value};
 use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::source::{Item, Origin, Source};
 use headwater_core::trouble::{Severity, Trouble};
-use headwater_encode::{Encoder, Json};
+use headwater_encode::{Encoder, Json, JsonStyle};
 use tokio::sync::mpsc;
 
 use super::stop::Ask;
@@ -140,13 +142,9 @@ struct FakeSink {
     diary: Diary,
 }
 
-fn id_of(message: &Message) -> String {
-    let value: serde_json::Value = serde_json::from_slice(&message.value).unwrap();
-    value["id"]
-        .as_str()
-        .unwrap()
-        .trim_start_matches(['0', '-'])
-        .to_owned()
+/// An id without the zeros that all of them begin with.
+fn short(id: &str) -> &str {
+    id.trim_start_matches(['0', '-'])
 }
 
 impl Sink for FakeSink {
@@ -156,7 +154,7 @@ impl Sink for FakeSink {
         if self.held.len() >= self.room {
             return Err(Unsent::Later(message, ticket));
         }
-        self.diary.note(format!("sent {}", id_of(&message)));
+        self.diary.note(format!("sent {}", short(&message.id)));
         self.held.push_back((message, ticket));
         Ok(())
     }
@@ -210,6 +208,9 @@ impl Positions for FakePositions {
         let _safe = self.safe.lock().await;
         let record = self.under_way.take().expect("just seen");
         self.diary.note(format!("remembered {}", record.position));
+        if let Some(blocked) = &record.blocked {
+            self.diary.note(format!("blocked {}", short(&blocked.id)));
+        }
         *self.record.lock().unwrap() = record;
         Ok(())
     }
@@ -250,6 +251,7 @@ struct Stage {
     broker: mpsc::UnboundedSender<Answer>,
     lose: mpsc::UnboundedSender<()>,
     safe: Arc<tokio::sync::Mutex<()>>,
+    record: Arc<Mutex<Record>>,
     diary: Diary,
     ask: Ask,
     task: tokio::task::JoinHandle<Result<(), String>>,
@@ -258,6 +260,12 @@ struct Stage {
 
 impl Stage {
     fn new(bound: Bound, room: usize) -> Stage {
+        Stage::after(first_record(), bound, room)
+    }
+
+    /// With what an earlier run remembered.
+    fn after(record: Record, bound: Bound, room: usize) -> Stage {
+        let record = Arc::new(Mutex::new(record));
         let (log, says) = mpsc::unbounded_channel();
         let (broker, answers) = mpsc::unbounded_channel();
         let (lose, gone) = mpsc::unbounded_channel();
@@ -273,13 +281,13 @@ impl Stage {
             destination: FakeDestination {
                 room,
                 answers: Arc::new(tokio::sync::Mutex::new(answers)),
-                record: Arc::new(Mutex::new(first_record())),
+                record: Arc::clone(&record),
                 safe: Arc::clone(&safe),
                 diary: diary.clone(),
             },
             preparer: Preparer::new(
                 Outbox::ekbatan(),
-                Encoder::Json(Json::new()),
+                Encoder::Json(Json::new(JsonStyle::Embedded)),
                 vec![Route::parse("t", "{model_id}").unwrap()],
             ),
             bound,
@@ -296,6 +304,7 @@ impl Stage {
             broker,
             lose,
             safe,
+            record,
             diary,
             ask,
             task,
@@ -308,13 +317,25 @@ impl Stage {
     }
 
     fn row(&self, id: u8) {
-        let cells = Role::ALL.map(|role| match role {
+        self.row_with(id, &[]);
+    }
+
+    /// A row without a payload.
+    fn bad_row(&self, id: u8) {
+        self.row_with(id, &[(Role::Payload, Value::Null)]);
+    }
+
+    fn row_with(&self, id: u8, changed: &[(Role, Value)]) {
+        let mut cells = Role::ALL.map(|role| match role {
             Role::StartedDate | Role::CompletionDate | Role::EventDate => Value::Micros(0),
             Role::Delivered => Value::Bool(false),
             Role::Id => Value::Uuid(std::array::from_fn(|i| if i == 15 { id } else { 0 })),
             Role::Payload | Role::ActionParams => Value::Text("{}".into()),
             other => Value::Text(other.name().into()),
         });
+        for (role, value) in changed {
+            cells[*role as usize] = value.clone();
+        }
         self.say(Item::Row(Row {
             table: Arc::clone(&self.table),
             change: Change::Insert,
@@ -345,6 +366,7 @@ fn first_record() -> Record {
         event_time: None,
         written_at: String::new(),
         headwater: String::new(),
+        blocked: None,
     }
 }
 
@@ -495,13 +517,7 @@ fn a_row_that_cannot_be_published_stops_after_what_came_before_it() {
         let stage = Stage::new(WIDE, 100);
         stage.row(1);
         stage.mark(1);
-        let mut cells = vec![Value::Null; Role::ALL.len()];
-        cells[Role::EventType as usize] = Value::Text("Opened".into());
-        stage.say(Item::Row(Row {
-            table: Arc::clone(&stage.table),
-            change: Change::Insert,
-            cells,
-        }));
+        stage.bad_row(2);
         stage.row(3);
         stage.mark(3);
         later(1).await;
@@ -511,7 +527,7 @@ fn a_row_that_cannot_be_published_stops_after_what_came_before_it() {
             trouble.contains("after 1") && trouble.contains("column payload"),
             "{trouble}"
         );
-        assert!(stage.diary.has("remembered 1"));
+        assert!(stage.diary.has("remembered 1") && stage.diary.has("blocked 2"));
         assert!(!stage.diary.has("sent 3"), "nothing is passed over");
     });
 }

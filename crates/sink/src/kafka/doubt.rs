@@ -111,6 +111,7 @@ mod tests {
 
     fn message(key: Option<&'static str>, length: usize) -> Message {
         Message {
+            id: "7".into(),
             address: Address {
                 topic: "shop".into(),
                 key: key.map(|key| Bytes::from_static(key.as_bytes())),

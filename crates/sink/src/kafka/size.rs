@@ -48,6 +48,7 @@ mod tests {
     #[test]
     fn a_message_alone_has_the_size_of_its_batch() {
         let message = Message {
+            id: "7".into(),
             address: Address {
                 topic: "t".into(),
                 key: None,

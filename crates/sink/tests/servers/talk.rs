@@ -37,6 +37,7 @@ pub fn with(mut settings: Settings, properties: &[(&str, &str)]) -> Settings {
 
 pub fn message(topic: &str, key: Option<&str>, value: impl Into<Vec<u8>>) -> Message {
     Message {
+        id: "7".into(),
         address: Address {
             topic: topic.into(),
             key: key.map(|key| Bytes::copy_from_slice(key.as_bytes())),

@@ -17,7 +17,7 @@ use crate::Error;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server that has been asked and says nothing for this long is gone.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The role or the database may have other settings, which would change what text output looks like or cut sessions off.
 const PINNED: [(&str, &str); 11] = [
@@ -130,7 +130,7 @@ where
         .map_err(|e| Error::transient(format!("the catalog answered strangely: {e}")))
 }
 
-fn no_answer(settings: &Settings, limit: Duration) -> Error {
+pub(super) fn no_answer(settings: &Settings, limit: Duration) -> Error {
     let (host, port, seconds) = (&settings.host, settings.port, limit.as_secs());
     Error::transient(format!("no answer from {host}:{port} within {seconds} s"))
 }

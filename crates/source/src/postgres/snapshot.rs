@@ -17,49 +17,133 @@ use super::facts::Facts;
 use super::pace::{Pace, Silence};
 use super::position::Lsn;
 use super::rows::Rows;
-use super::session::Session;
+use super::session::{ANSWER_TIMEOUT, Session, application, no_answer};
 use super::setup::SLOT_LIMIT;
 use super::stream::Gate;
 use super::value::{self, Kind};
 use super::{Log, Settings, ident, resume, setup, verdict};
 use crate::Error;
 
+/// What one statement of a look that nobody asked for by name may take of the server.
+const STATEMENT_LIMIT: &str = "5s";
+
+/// How many rows are asked for at once: more and more, as long as they are small together.
+const FIRST_PAGE: usize = 8;
+const LAST_PAGE: usize = 128;
+const PAGE_BYTES: usize = 1 << 20;
+
 /// The latest rows of the table, the oldest of them first.
 pub async fn latest(settings: &Settings, limit: u32) -> Result<Vec<Row>, Error> {
-    let session = Session::open(settings).await?;
-    let facts = Facts::read(&session, settings).await?;
-    resume::fit_table(facts.table.as_ref(), settings)?;
-    let catalog = Catalog::new(session, settings, &facts);
-    let columns = catalog.columns().await?;
-    // Without parameters the server answers in text, the form in which the log has it too.
-    let sql = format!(
-        "SELECT {} FROM {}.{} ORDER BY {} DESC, {} DESC LIMIT {limit}",
-        list(columns.iter().map(|(name, _)| name)),
-        ident(&settings.schema),
-        ident(&settings.table),
-        ident(Role::EventDate.name()),
-        ident(Role::Id.name())
-    );
-    let answer = catalog.session.simple_query(&sql).await;
-    let answer = answer.map_err(|e| slow(&e, settings))?;
-    let (names, kinds): (Vec<String>, Vec<Kind>) = columns.into_iter().unzip();
-    let table = Arc::new(Table {
-        schema: settings.schema.clone(),
-        name: settings.table.clone(),
-        columns: names,
-    });
-    let mut rows = Vec::new();
-    for message in answer.into_iter().rev() {
-        if let SimpleQueryMessage::Row(row) = message {
-            let cells = cells(&row, &kinds).map_err(|e| verdict::of_sql(&e, settings))?;
-            rows.push(Row {
-                table: Arc::clone(&table),
-                change: Change::Read,
-                cells,
-            });
-        }
-    }
+    let latest = Latest::open(Session::open(settings).await?, settings, limit).await?;
+    let mut rows = latest.rows(&latest.query).await?;
+    rows.reverse();
     Ok(rows)
+}
+
+/// Hands over the latest rows of the table one by one, the newest first. No statement may keep the server for long, and
+/// few rows are in memory at any time: each may be as large as a payload can be.
+pub async fn each_latest(
+    settings: &Settings,
+    limit: u32,
+    mut each: impl FnMut(&Row),
+) -> Result<(), Error> {
+    let short = [("statement_timeout", STATEMENT_LIMIT)];
+    let session = Session::open_as(settings, &application(settings), &short).await?;
+    let latest = Latest::open(session, settings, limit).await?;
+    let begin = format!(
+        "BEGIN READ ONLY; DECLARE headwater_latest NO SCROLL CURSOR FOR {}",
+        latest.query
+    );
+    latest.rows(&begin).await?;
+    let mut page = FIRST_PAGE;
+    loop {
+        let fetch = format!("FETCH {page} FROM headwater_latest");
+        let rows = latest.rows(&fetch).await?;
+        rows.iter().for_each(&mut each);
+        if rows.len() < page {
+            return Ok(());
+        }
+        let bytes: usize = rows.iter().map(weight).sum();
+        page = if bytes < PAGE_BYTES {
+            (2 * page).min(LAST_PAGE)
+        } else {
+            1.max(page / 2)
+        };
+    }
+}
+
+/// The table's columns as they are today, and the question for its latest rows.
+struct Latest<'s> {
+    catalog: Catalog,
+    settings: &'s Settings,
+    table: Arc<Table>,
+    kinds: Vec<Kind>,
+    query: String,
+}
+
+impl<'s> Latest<'s> {
+    async fn open(
+        session: Session,
+        settings: &'s Settings,
+        limit: u32,
+    ) -> Result<Latest<'s>, Error> {
+        let facts = Facts::read(&session, settings).await?;
+        resume::fit_table(facts.table.as_ref(), settings)?;
+        let catalog = Catalog::new(session, settings, &facts);
+        let columns = catalog.columns().await?;
+        let query = format!(
+            "SELECT {} FROM {}.{} ORDER BY {} DESC, {} DESC LIMIT {limit}",
+            list(columns.iter().map(|(name, _)| name)),
+            ident(&settings.schema),
+            ident(&settings.table),
+            ident(Role::EventDate.name()),
+            ident(Role::Id.name())
+        );
+        let (columns, kinds) = columns.into_iter().unzip();
+        let table = Arc::new(Table {
+            schema: settings.schema.clone(),
+            name: settings.table.clone(),
+            columns,
+        });
+        Ok(Latest {
+            catalog,
+            settings,
+            table,
+            kinds,
+            query,
+        })
+    }
+
+    /// Without parameters the server answers in text, the form in which the log has it too.
+    async fn rows(&self, sql: &str) -> Result<Vec<Row>, Error> {
+        let session = &self.catalog.session;
+        let answer = match timeout(ANSWER_TIMEOUT, session.simple_query(sql)).await {
+            Ok(answer) => answer.map_err(|e| slow(&e, self.settings))?,
+            Err(_) => return Err(no_answer(self.settings, ANSWER_TIMEOUT)),
+        };
+        let rows = answer.into_iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        rows.map(|row| {
+            let cells = cells(&row, &self.kinds);
+            Ok(Row {
+                table: Arc::clone(&self.table),
+                change: Change::Read,
+                cells: cells.map_err(|e| verdict::of_sql(&e, self.settings))?,
+            })
+        })
+        .collect()
+    }
+}
+
+fn weight(row: &Row) -> usize {
+    let of = |cell: &Value| match cell {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    };
+    row.cells.iter().map(of).sum()
 }
 
 fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
@@ -85,7 +169,7 @@ fn slow(error: &tokio_postgres::Error, settings: &Settings) -> Error {
         return verdict::of_sql(error, settings);
     }
     Error::fatal(
-        "finding the latest rows took the server too long",
+        "finding the latest rows took the server too long: the table has no index for it, or is locked",
         format!(
             "an index makes it quick: CREATE INDEX CONCURRENTLY ON {} ({}, {});",
             settings.qualified(),

@@ -11,7 +11,7 @@ use super::file::canonical;
 use crate::Error;
 
 /// The number of the last row that was handed over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Serialize, Deserialize)]
 pub struct Position {
     pub seq: i64,
     /// The id of that row: when another row has the number, this is another table. `None` if there was no such row (the

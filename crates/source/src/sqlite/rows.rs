@@ -195,6 +195,35 @@ impl Layout {
         Ok(rows)
     }
 
+    /// The rows before a number, the newest first: as many as a batch may have, and where they begin.
+    pub fn before(
+        &self,
+        connection: &Connection,
+        number: i64,
+        limit: usize,
+    ) -> Result<(Vec<Row>, i64), Setback> {
+        let sql = format!(
+            "SELECT {} FROM {} WHERE {number} < ?1 ORDER BY {number} DESC LIMIT {}",
+            self.columns(),
+            self.table_name(),
+            limit.min(MAX_ROWS),
+            number = self.number_column()
+        );
+        let mut query = connection.prepare(&sql)?;
+        let mut found = query.query([number])?;
+        let (mut rows, mut first, mut bytes) = (Vec::new(), number, 0);
+        while let Some(found) = found.next()? {
+            let row = self.row(found, Change::Read)?;
+            first = found.get(self.number)?;
+            bytes += weight(&row);
+            rows.push(row);
+            if bytes >= MAX_BYTES {
+                break;
+            }
+        }
+        Ok((rows, first))
+    }
+
     fn row(&self, found: &rusqlite::Row<'_>, change: Change) -> Result<Row, Setback> {
         let cells = self.declared.iter().enumerate();
         Ok(Row {

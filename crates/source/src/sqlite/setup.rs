@@ -79,6 +79,28 @@ pub async fn latest(settings: &Settings, limit: usize) -> Result<Vec<Row>, Error
     .await
 }
 
+/// Hands over the last rows of the table one by one, the newest first; no more of them are in memory than a batch has.
+pub async fn each_latest(
+    settings: &Settings,
+    limit: usize,
+    mut each: impl FnMut(&Row),
+) -> Result<(), Error> {
+    let mut left = limit;
+    let mut before = i64::MAX;
+    loop {
+        let page = read(settings, move |connection, settings| {
+            Layout::read(connection, &settings.table)?.before(connection, before, left)
+        });
+        let (rows, first) = page.await?;
+        rows.iter().for_each(&mut each);
+        left = left.saturating_sub(rows.len());
+        before = first;
+        if left == 0 || rows.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
 /// Does `work` in one read transaction.
 async fn read<T: Send + 'static>(
     settings: &Settings,

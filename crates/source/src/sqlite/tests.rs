@@ -67,6 +67,7 @@ impl Place {
             event_time: None,
             written_at: String::new(),
             headwater: String::new(),
+            blocked: None,
         }
     }
 
@@ -826,10 +827,33 @@ async fn a_pipeline_starts_at_the_present_end_and_knows_what_it_leaves_out() {
     let ids: Vec<String> = latest.iter().map(id).collect();
     assert_eq!(ids, ["b", "c"]);
     assert!(latest.iter().all(|row| row.change == Change::Read));
+    let mut ids = Vec::new();
+    let each = setup::each_latest(&settings, 2, |row| ids.push(id(row)));
+    each.await.expect("rows");
+    assert_eq!(ids, ["c", "b"]);
 
     let mut tail = place.open(&position).await.expect("open");
     insert(&writer, "d");
     assert_eq!(take(&mut tail, 1).await.0, ["d"]);
+}
+
+#[tokio::test]
+async fn the_latest_rows_come_page_by_page_and_each_once() {
+    let place = Place::new("wal");
+    let writer = place.writer();
+    writer.execute_batch("BEGIN").expect("begin");
+    for number in 0..1200 {
+        insert(&writer, &number.to_string());
+    }
+    writer.execute_batch("COMMIT").expect("commit");
+    for (limit, last) in [(1000, 200), (512, 688), (513, 687), (5000, 0)] {
+        let mut ids = Vec::new();
+        let settings = place.settings();
+        let each = setup::each_latest(&settings, limit, |row| ids.push(id(row)));
+        each.await.expect("rows");
+        let wanted: Vec<String> = (last..1200).rev().map(|it: i32| it.to_string()).collect();
+        assert_eq!(ids, wanted, "{limit}");
+    }
 }
 
 fn levels(findings: &[Finding]) -> Vec<Level> {

@@ -80,15 +80,21 @@ pub(super) const KEYS: &[Key] = &[
     later("outbox.columns", Map, "the columns are those of the layout \"ekbatan\"",
         "The roles' columns of a layout of your own."),
 
-    key("encode.format", word(&["json"], &["avro", "protobuf"]), Required,
+    key("encode.format", word(&["avro", "protobuf", "json"], &[]), Required,
         "What a message's value is made of."),
-    later("encode.schemas", List, "json needs no schemas: leave it empty", "The payloads' schemas."),
-    key("encode.json_style", word(&["embedded"], &["debezium"]), Value("embedded"),
-        "How a row becomes JSON; `embedded` puts payload and action_params into it as JSON, not as text."),
-    later("encode.unknown_members", word(&[], &["warn", "fail"]), "json keeps all members: remove it",
-        "What happens to a payload's members that the schema does not have."),
-    later("encode.envelope", Path, "json has no envelope schema: remove it",
-        "Another envelope schema than the built-in one."),
+    key("encode.schemas", List, Said("none; required for `avro` and `protobuf`"),
+        "The payloads' schemas, one for each event type: files and patterns. `avro` takes `.avsc`; `protobuf` takes \
+         `.proto` and descriptor sets (`.desc`, `.binpb`, `.pb`). In a pattern `*` and `?` stand for any characters \
+         and one character of a name, `[ab]` for one of these, `**` for folders at any depth; a name that begins with \
+         a dot is matched by a dot only. Whatever is matched must be a schema."),
+    key("encode.json_style", word(&["embedded", "debezium"], &[]), Value("embedded"),
+        "How a row becomes JSON; `embedded` puts payload and action_params into it as JSON and dates as ISO-8601 \
+         text, `debezium` puts payload and action_params into it as text and dates as microseconds. For `json` only."),
+    key("encode.unknown_members", word(&["warn", "fail"], &[]), Value("warn"),
+        "What happens to a payload's members that its schema does not have; `warn`: they are dropped, told once for \
+         each type and member, and counted; `fail`: the row cannot be published. For `avro` and `protobuf` only."),
+    key("encode.envelope", Path, Said("the built-in one, `schemas/action_event.avsc` or `.proto`"),
+        "Another envelope schema than the built-in one, with some or all of its 13 fields. For `avro` and `protobuf` only."),
 
     key("route.topic", Text, Value("ekbatan.{namespace}"),
         "The message's topic, a template: `{column}`; `{a|b}` is the first that is not null; `{a|\"text\"}` has a \
@@ -107,7 +113,8 @@ pub(super) const KEYS: &[Key] = &[
     later("failure.topic", Text, "failure.policy = \"stop\" needs none: remove it", "The topic of dead letters."),
 
     key("sink.kind", word(&["kafka", "stdout"], &[]), Value("kafka"),
-        "Where messages go: a Kafka cluster, or standard output, one JSON line a message."),
+        "Where messages go: a Kafka cluster, or standard output, one JSON line a message; a value that is not JSON \
+         is base64 text there, and `\"encoding\":\"base64\"` follows it."),
     key("sink.brokers", Text, Said("required, unless sink.kind is `stdout`"),
         "The Kafka brokers to begin with: `host:port`, several with commas."),
     later("sink.tls", Map, PROPERTIES_MEANWHILE, "How connections to the brokers are protected: mode, ca, cert, key."),

@@ -18,8 +18,9 @@ const RULES: &str = r#"```
 
 - Every key can be given by the environment, which wins over the file: `HEADWATER__`, the section, two underscores, the key,
   in capitals (`HEADWATER__SINK__BROKERS`, `HEADWATER__NAME`, `HEADWATER__SINK__MAX_IN_FLIGHT__BYTES`). In the names of
-  `sink.properties` an underscore stands for a dot (`HEADWATER__SINK__PROPERTIES__SECURITY_PROTOCOL`). An unknown name after
-  `HEADWATER__` is an error; names with one underscore (`HEADWATER_PORT`) do not matter.
+  `sink.properties` an underscore stands for a dot (`HEADWATER__SINK__PROPERTIES__SECURITY_PROTOCOL`). The items of a list stand
+  between commas (`HEADWATER__ENCODE__SCHEMAS=a.avsc,more/*.avsc`). An unknown name after `HEADWATER__` is an error; names with
+  one underscore (`HEADWATER_PORT`) do not matter.
 - `${NAME}` inside a string of the file is replaced by that environment variable; a missing one is an error. `$${` is a
   plain `${`. What the environment gave is taken as it is.
 - Relative paths are relative to the file's folder.

@@ -1,17 +1,14 @@
 //! Which known name a mistyped one was probably meant to be.
 
 /// The candidate with the fewest single-character mistakes; the first of equals.
-pub(super) fn nearest<'a>(
-    typed: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
         .min_by_key(|candidate| distance(typed, candidate))
 }
 
 /// How many characters were added, left out, changed, or swapped with their neighbour.
-pub(super) fn distance(a: &str, b: &str) -> usize {
+pub fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();

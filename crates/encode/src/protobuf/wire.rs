@@ -1,0 +1,137 @@
+//! Protobuf's wire format: tags, varints, and lengths that are known only after what they stand before.
+
+/// How a value is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    Varint = 0,
+    Eight = 1,
+    Sized = 2,
+    GroupStart = 3,
+    GroupEnd = 4,
+    Four = 5,
+}
+
+/// A field's number and layout, ready to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tag(u32);
+
+impl Tag {
+    pub const fn new(number: u32, wire: Wire) -> Tag {
+        Tag(number << 3 | wire as u32)
+    }
+
+    /// The same field's tag with another layout.
+    pub const fn with(self, wire: Wire) -> Tag {
+        Tag(self.0 & !7 | wire as u32)
+    }
+
+    pub fn write(self, out: &mut Vec<u8>) {
+        varint(out, u64::from(self.0));
+    }
+}
+
+pub fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(low_bits(value) | 0x80);
+        value >>= 7;
+    }
+    out.push(low_bits(value));
+}
+
+fn low_bits(value: u64) -> u8 {
+    value.to_le_bytes()[0] & 0x7F
+}
+
+/// Any signed number, negative ones in ten bytes.
+pub fn signed(out: &mut Vec<u8>, value: i64) {
+    varint(out, value.cast_unsigned());
+}
+
+/// Negative numbers near zero in few bytes.
+pub fn zigzag(out: &mut Vec<u8>, value: i64) {
+    varint(out, (value << 1 ^ value >> 63).cast_unsigned());
+}
+
+/// A tag, a length, and so many bytes.
+pub fn sized(out: &mut Vec<u8>, tag: Tag, bytes: &[u8]) {
+    tag.write(out);
+    varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn varint_size(value: usize) -> usize {
+    let bits = usize::BITS - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+/// Room for a length that will be known later.
+#[derive(Debug)]
+#[must_use]
+pub struct Gap {
+    at: usize,
+    size: usize,
+}
+
+impl Gap {
+    /// `expected` is a guess: where it is right, nothing has to be moved, and huge values are moved at no level of nesting.
+    pub fn open(out: &mut Vec<u8>, expected: usize) -> Gap {
+        let gap = Gap {
+            at: out.len(),
+            size: varint_size(expected),
+        };
+        out.resize(gap.at + gap.size, 0);
+        gap
+    }
+
+    /// Puts in the length of what was written since.
+    pub fn close(self, out: &mut Vec<u8>) {
+        let start = self.at + self.size;
+        let length = out.len() - start;
+        let size = varint_size(length);
+        if size > self.size {
+            out.resize(out.len() + size - self.size, 0);
+            out.copy_within(start..start + length, self.at + size);
+        } else if size < self.size {
+            out.copy_within(start.., self.at + size);
+            out.truncate(self.at + size + length);
+        }
+        let mut rest = length;
+        for place in &mut out[self.at..self.at + size] {
+            let more = if rest >= 0x80 { 0x80 } else { 0 };
+            *place = low_bits(rest as u64) | more;
+            rest >>= 7;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_right_whatever_was_expected() {
+        for length in [0, 1, 127, 128, 300, 16_383, 16_384, 2_097_152] {
+            for expected in [0, 127, 128, 16_384, 2_097_152] {
+                let mut out = vec![7];
+                let gap = Gap::open(&mut out, expected);
+                out.extend(std::iter::repeat_n(9, length));
+                gap.close(&mut out);
+                let mut wanted = vec![7];
+                varint(&mut wanted, length as u64);
+                wanted.extend(std::iter::repeat_n(9, length));
+                assert_eq!(out, wanted, "{length} bytes, {expected} expected");
+            }
+        }
+    }
+
+    #[test]
+    fn varints_have_as_many_bytes_as_they_need() {
+        for bits in 0..64 {
+            for value in [(1_usize << bits) - 1, 1 << bits] {
+                let mut out = Vec::new();
+                varint(&mut out, value as u64);
+                assert_eq!(out.len(), varint_size(value), "{value}");
+            }
+        }
+    }
+}
