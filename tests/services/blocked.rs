@@ -1,8 +1,11 @@
 //! A row that cannot be published is tried first by the next start: a supervisor that starts again and again publishes
 //! nothing again and again.
 
+use std::time::{Duration, Instant};
+
 use headwater_testkit::Written;
 use serde_json::Value;
+use tokio::time::sleep;
 
 use crate::scene::{Event, LIMIT, STOP_LIMIT, Scene};
 
@@ -21,6 +24,9 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
+    /// So many of the events before it are in transactions of their own.
+    const ALONE: usize = 10;
+
     /// The odd row has other values than usual: column and SQL expression.
     pub async fn commit(scene: &Scene<'_>, changed: &[(&str, &str)]) -> Self {
         let events = |seqs: std::ops::RangeInclusive<i64>| -> Vec<Event> {
@@ -33,7 +39,7 @@ impl Obstacle {
             after: events(52..=60),
         };
         let all = |events: &[Event]| events.iter().map(Event::insert).collect::<String>();
-        let (alone, together) = obstacle.before.split_at(10);
+        let (alone, together) = obstacle.before.split_at(Self::ALONE);
         let (with_it, later) = obstacle.after.split_at(5);
         scene.database.execute(&all(alone)).await;
         // A neighbour's transactions move the log on, and its reader is told so.
@@ -172,6 +178,55 @@ async fn the_rest_is_carried(version: u32) {
     // WHEN the configuration is mended, THEN all of it arrives
     route_by(&mut scene, &format!("{{model_id|\"{OWN_KEY}\"}}"));
     obstacle.is_carried_now(&scene).await;
+
+    // and only what is in its transaction came again
+    let count = scene.kafka.message_count(scene.topic()).await;
+    let again = obstacle.before.len() - Obstacle::ALONE;
+    assert_eq!(count, (obstacle.written().committed.len() + again) as u64);
+}
+
+#[tokio::test]
+async fn when_its_schema_has_come_the_row_is_carried() {
+    // GIVEN a pipeline with a schema for all events but one
+    let mut scene = Scene::shared(17, "blocked").await;
+    scene.pipeline.encode = "format = \"avro\"\nschemas = [\"*.avsc\"]".to_owned();
+    scene.configure();
+    put_schema(&scene, "WalletChangedEvent");
+    scene.init();
+    let obstacle = Obstacle::commit(&scene, &[("event_type", "'WalletClosed'")]).await;
+    obstacle.stops_again_and_again(&scene).await;
+
+    // WHEN its schema is put beside the others, THEN all arrive
+    put_schema(&scene, "WalletClosed");
+    let mut run = scene.start().await;
+    assert!(run.log().contains(MENDED), "{}", run.tail());
+    let all = obstacle.written().committed;
+    let end = Instant::now() + LIMIT;
+    while scene.kafka.message_count(scene.topic()).await < all.len() as u64 {
+        assert!(Instant::now() < end, "{}", run.tail());
+        sleep(Duration::from_millis(100)).await;
+    }
+    run.ask_to_stop().await;
+    let arrived = scene.consume().await;
+    for event in all {
+        let id = event.id.to_string();
+        let is_it = |value: &Vec<u8>| value.windows(id.len()).any(|part| part == id.as_bytes());
+        let found = arrived.iter().filter_map(|message| message.value.as_ref());
+        assert!(
+            found.filter(|value| is_it(value)).count() > 0,
+            "{id} is lost"
+        );
+    }
+}
+
+/// Of an event with the number that all events here have.
+fn put_schema(scene: &Scene<'_>, event_type: &str) {
+    let schema = serde_json::json!({
+        "type": "record", "name": event_type, "namespace": format!("{}.avro", scene.namespace),
+        "fields": [{"name": "seq", "type": "long"}],
+    });
+    let file = scene.headwater.folder().join(format!("{event_type}.avsc"));
+    std::fs::write(file, schema.to_string()).unwrap();
 }
 
 #[tokio::test]

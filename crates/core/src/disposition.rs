@@ -38,13 +38,20 @@ pub enum Disposition<'r> {
     Fail(Failure),
 }
 
+/// What is skipped whatever the row holds, and whatever its table looks like.
+pub fn skipped(change: Change) -> Option<Skip> {
+    match change {
+        Change::Insert | Change::Read => None,
+        Change::Update => Some(Skip::Update),
+        Change::Delete => Some(Skip::Delete),
+        Change::Truncate => Some(Skip::Truncate),
+    }
+}
+
 /// Decides. `delivered` is not looked at: a row that in-process handlers have seen already is published like any other.
 pub fn classify<'r>(row: &'r Row, roles: &Roles) -> Disposition<'r> {
-    match row.change {
-        Change::Insert | Change::Read => {}
-        Change::Update => return Disposition::Skip(Skip::Update),
-        Change::Delete => return Disposition::Skip(Skip::Delete),
-        Change::Truncate => return Disposition::Skip(Skip::Truncate),
+    if let Some(skip) = skipped(row.change) {
+        return Disposition::Skip(skip);
     }
     let cells = Cells { row, roles };
     // First of all: nothing else about a sentinel matters, not even a column that would fail.

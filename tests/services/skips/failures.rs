@@ -9,15 +9,57 @@ use crate::scene::{Event, LIMIT, Scene, headwater};
 struct Format {
     /// The lines of `[encode]`.
     encode: &'static str,
+    /// A file, and what is in it around the namespace.
+    schema: Option<(&'static str, [&'static str; 2])>,
     not_an_object: &'static str,
+    not_json: &'static str,
     no_type: &'static str,
 }
 
 const JSON: Format = Format {
     encode: "format = \"json\"",
+    schema: None,
     not_an_object: "payload is not a JSON object",
+    not_json: "payload is not a JSON object",
     no_type: "column event_type is empty",
 };
+
+const AVRO: Format = Format {
+    encode: "format = \"avro\"\nschemas = [\"changed.avsc\"]",
+    schema: Some((
+        "changed.avsc",
+        [
+            r#"{"type": "record", "name": "WalletChangedEvent", "namespace": ""#,
+            r#".avro", "fields": [{"name": "seq", "type": "long"}]}"#,
+        ],
+    )),
+    not_an_object: "not a JSON object",
+    not_json: "Failed to encode payload",
+    no_type: ".avro.: add its file to encode.schemas",
+};
+
+const PROTOBUF: Format = Format {
+    encode: "format = \"protobuf\"\nschemas = [\"changed.proto\"]",
+    schema: Some((
+        "changed.proto",
+        [
+            "syntax = \"proto3\"; package ",
+            ".proto; message WalletChangedEvent { int64 seq = 1; }",
+        ],
+    )),
+    not_an_object: "message object",
+    not_json: "Failed to encode payload",
+    no_type: ".proto.: add its file to encode.schemas",
+};
+
+impl Format {
+    fn put_schema(&self, scene: &Scene<'_>) {
+        if let Some((file, [before, after])) = self.schema {
+            let text = format!("{before}{}{after}", scene.namespace);
+            std::fs::write(scene.headwater.folder().join(file), text).unwrap();
+        }
+    }
+}
 
 /// What is odd about a row, and the words in which the run must tell it.
 struct Case {
@@ -61,14 +103,15 @@ async fn lenient(format: &Format) -> Scene<'static> {
 async fn each_stops_the_run(format: &Format, cases: impl IntoIterator<Item = Case>) {
     let mut scene = lenient(format).await;
     for case in cases {
-        stands_before(&mut scene, &case).await;
+        stands_before(&mut scene, format, &case).await;
     }
 }
 
-async fn stands_before(scene: &mut Scene<'_>, case: &Case) {
+async fn stands_before(scene: &mut Scene<'_>, format: &Format, case: &Case) {
     // GIVEN a pipeline of its own
     scene.pipeline.name = unique("failures");
     scene.headwater = headwater(&scene.pipeline);
+    format.put_schema(scene);
     scene.init();
 
     // WHEN an odd row is committed between two good ones
@@ -159,7 +202,8 @@ async fn texts_stop(format: &Format) {
     let text = "ALTER TABLE eventlog.events ALTER COLUMN payload TYPE text";
     scene.database.execute(text).await;
     for payload in ["''", "'{\"seq\": 2'", "'no json'"] {
-        stands_before(&mut scene, &case("payload", payload, format.not_an_object)).await;
+        let case = case("payload", payload, format.not_json);
+        stands_before(&mut scene, format, &case).await;
     }
 }
 
@@ -300,6 +344,46 @@ async fn sentinels_pass(format: &Format) {
     };
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
+}
+
+#[tokio::test]
+async fn the_same_columns_stop_a_run_that_writes_avro() {
+    nulls_stop(&AVRO).await;
+    dates_stop(&AVRO).await;
+}
+
+#[tokio::test]
+async fn the_same_columns_stop_a_run_that_writes_protobuf() {
+    nulls_stop(&PROTOBUF).await;
+    dates_stop(&PROTOBUF).await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_its_schema_stops_a_run_that_writes_avro() {
+    let wrong = "LONG needs a number, got STRING (\"two\")";
+    what_does_not_fit_stops(&AVRO, wrong, ".avro.Nobody: add its file").await;
+}
+
+#[tokio::test]
+async fn what_does_not_fit_its_schema_stops_a_run_that_writes_protobuf() {
+    what_does_not_fit_stops(&PROTOBUF, "int64", ".proto.Nobody: add its file").await;
+}
+
+async fn what_does_not_fit_stops(format: &Format, wrong: &'static str, unknown: &'static str) {
+    payloads_stop(format).await;
+    texts_stop(format).await;
+    names_stop(format).await;
+    let cases = [
+        case("payload", "'{\"seq\": \"two\"}'", wrong),
+        case(
+            "payload",
+            "'{\"seq\": \"two\"}'",
+            "WalletChangedEvent.seq: ",
+        ),
+        case("payload", "'{\"seq\": 2.5}'", "WalletChangedEvent.seq: "),
+        case("event_type", "'Nobody'", unknown),
+    ];
+    each_stops_the_run(format, cases).await;
 }
 
 #[tokio::test]

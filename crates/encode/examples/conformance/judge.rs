@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use headwater_core::disposition::{Disposition, classify};
+use headwater_core::disposition::{Disposition, classify, skipped};
 use headwater_core::event::{Event, Outbox};
 use headwater_core::failure::Failure;
-use headwater_core::row::Change;
 use headwater_encode::{Avro, Encoder, Protobuf, SchemaError, UnknownMembers};
 use serde_json::{Map, Value as Json};
 
@@ -66,7 +65,7 @@ fn outcome(case: &Json, base: &Map<String, Json>, format: &str) -> Outcome {
     let Some(row) = record::row(case, base) else {
         return Outcome::Skipped;
     };
-    if !matches!(row.change, Change::Insert | Change::Read) {
+    if skipped(row.change).is_some() {
         return Outcome::Skipped;
     }
     let roles = match Outbox::ekbatan().bind(&row.table) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use headwater_core::disposition::{Disposition, Skip, classify};
+use headwater_core::disposition::{Disposition, Skip, classify, skipped};
 use headwater_core::event::{Event, MissingColumns, Outbox, Role, Roles};
 use headwater_core::failure::Failure;
 use headwater_core::message::{Id, Message};
@@ -51,6 +51,9 @@ impl Preparer {
         row: &Row,
         into: &mut impl Extend<Message>,
     ) -> Result<Outcome, MissingColumns> {
+        if let Some(skip) = skipped(row.change) {
+            return Ok(Outcome::Skip(skip));
+        }
         self.bind(&row.table)?;
         let Some((_, roles)) = &self.bound else {
             unreachable!("bound a line ago")

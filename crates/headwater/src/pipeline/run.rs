@@ -17,8 +17,8 @@ use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::source::{Item, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
-use tracing::warn;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
+use tracing::{info, warn};
 
 use super::ended::{Ended, Failed, NotAnOutbox, broken, lost};
 use super::memory::{Due, Memory};
@@ -155,18 +155,52 @@ where
 
     /// Waits, without a source, until everything that was read is settled and remembered.
     pub async fn drain(&mut self, stop: &mut Stop) -> Result<(), Ended> {
+        if !self.is_settled() {
+            info!("waiting for the acks of what was read");
+        }
         while !self.is_settled() {
-            self.memory.hurry();
-            tokio::select! {
-                report = self.sink.next_report() => self.reported(report),
-                written = self.positions.written(), if self.memory.is_writing() => {
-                    self.written(written).map(drop)
-                }
-                now = self.clock.tick() => self.remember(now),
-                () = stop.overdue() => Err(self.overdue()),
-            }?;
+            self.settle(stop).await?;
         }
         Ok(())
+    }
+
+    /// The same with a log that is in order: it is told, so that the next start does not read again what was delivered. A
+    /// broker that does not answer must not hold the log's server: then it is given up.
+    pub async fn finish<S: Source<Position = P>>(
+        &mut self,
+        mut source: S,
+        stop: &mut Stop,
+    ) -> Result<(), Ended> {
+        let settled = timeout(UNANSWERED, async {
+            while !self.is_settled() {
+                if let Some(position) = self.settle(stop).await? {
+                    source.confirm(position).await.map_err(lost)?;
+                }
+            }
+            Ok(())
+        });
+        match settled.await {
+            Ok(Ok(())) => {
+                source.close().await;
+                Ok(())
+            }
+            Err(_) | Ok(Err(Ended::Source(_))) => {
+                drop(source);
+                self.drain(stop).await
+            }
+            Ok(Err(worse)) => Err(worse),
+        }
+    }
+
+    /// One step towards everything being settled and remembered; the position that was, if one was.
+    async fn settle(&mut self, stop: &mut Stop) -> Result<Option<P>, Ended> {
+        self.memory.hurry();
+        tokio::select! {
+            report = self.sink.next_report() => self.reported(report).map(|()| None),
+            written = self.positions.written(), if self.memory.is_writing() => self.written(written),
+            now = self.clock.tick() => self.remember(now).map(|()| None),
+            () = stop.overdue() => Err(self.overdue()),
+        }
     }
 
     fn read(&mut self, item: Item<P>) -> Result<(), Ended> {

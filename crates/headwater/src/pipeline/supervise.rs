@@ -149,15 +149,17 @@ async fn attempt<O: Origin, D: Destination>(
     match &ended {
         Ended::Asked => source.close().await,
         Ended::Overdue { .. } | Ended::Sink(_) => drop(source),
-        Ended::Unanswered | Ended::Failed(_) | Ended::Source(_) => {
+        Ended::Failed(_) => {
+            if let Err(worse) = run.finish(source, stop).await {
+                return worse;
+            }
+        }
+        Ended::Unanswered | Ended::Source(_) => {
             if matches!(ended, Ended::Unanswered) {
                 warn!("the broker does not answer: the log is given up until it does");
             }
             // Its connection first: a server that is to be stopped would wait for it.
             drop(source);
-            if !run.is_settled() {
-                info!("waiting for the acks of what was read");
-            }
             if let Err(worse) = run.drain(stop).await {
                 return worse;
             }
