@@ -14,18 +14,31 @@ impl fmt::Display for Instant {
         let (year, month, day) = date(self.0.div_euclid(MICROS_PER_DAY));
         let within = self.0.rem_euclid(MICROS_PER_DAY);
         let (seconds, micros) = (within / 1_000_000, within % 1_000_000);
+        // Every row has three: put together first, for formatting each part takes far longer.
+        let mut text = *b"0000-00-00T00:00:00.000000Z";
+        digits(&mut text[5..7], month);
+        digits(&mut text[8..10], day);
+        digits(&mut text[11..13], seconds / 3600);
+        digits(&mut text[14..16], seconds / 60 % 60);
+        digits(&mut text[17..19], seconds % 60);
+        digits(&mut text[20..26], micros);
+        let mut start = 0;
         if (0..=9999).contains(&year) {
-            write!(f, "{year:04}")?;
+            digits(&mut text[..4], year);
         } else {
             write!(f, "{year:+07}")?;
+            start = 4;
         }
-        write!(
-            f,
-            "-{month:02}-{day:02}T{:02}:{:02}:{:02}.{micros:06}Z",
-            seconds / 3600,
-            seconds / 60 % 60,
-            seconds % 60
-        )
+        f.write_str(std::str::from_utf8(&text[start..]).unwrap_or_default())
+    }
+}
+
+/// Fills the place with a number's last digits.
+fn digits(place: &mut [u8], number: i64) {
+    let mut rest = number;
+    for byte in place.iter_mut().rev() {
+        *byte = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        rest /= 10;
     }
 }
 
@@ -46,19 +59,30 @@ fn date(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
+/// The last year that a date may have, and the first one without its sign: as far as Java's dates reach, and farther than
+/// any database's.
+const LAST_YEAR: i64 = 999_999_999;
+
 /// Days since 1970-01-01 of a date; the inverse of the above. `None` if it does not exist.
 pub fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(-300_000..=300_000).contains(&year) {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let last = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if day < 1 || day > last || !(-LAST_YEAR..=LAST_YEAR).contains(&year) {
         return None;
     }
-    let shifted = if month <= 2 { year - 1 } else { year };
-    let era = shifted.div_euclid(400);
-    let year_of_era = shifted.rem_euclid(400);
-    let month_from_march = (month + 9) % 12;
+    let (year, month_from_march) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    let days = era * 146_097 + day_of_era - 719_468;
-    (date(days) == (year, month, day)).then_some(days)
+    Some(year * 365 + leap_days + day_of_year - 719_468)
 }
 
 #[cfg(test)]
@@ -113,10 +137,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_and_the_last_year_come_back() {
+        for (year, month, day) in [(-LAST_YEAR, 1, 1), (LAST_YEAR, 12, 31)] {
+            let number = days(year, month, day).expect("a day");
+            assert_eq!(date(number), (year, month, day));
+        }
+    }
+
+    #[test]
     fn a_date_that_does_not_exist_is_none() {
         assert_eq!(days(2027, 2, 29), None);
         assert_eq!(days(2026, 13, 1), None);
         assert_eq!(days(2026, 4, 31), None);
         assert_eq!(days(2026, 1, 0), None);
+        assert_eq!(days(1_000_000_000, 1, 1), None);
+        assert_eq!(days(i64::MIN, 1, 1), None);
     }
 }

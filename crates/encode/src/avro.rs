@@ -10,7 +10,6 @@ mod instant;
 mod leaf;
 mod logical;
 mod member;
-mod names;
 mod number;
 mod plan;
 mod put;
@@ -24,18 +23,16 @@ use std::path::Path;
 use headwater_core::event::Event;
 use headwater_core::failure::Failure;
 
-use crate::bindings::Bindings;
+use crate::bindings::{self, Bindings};
+use crate::buffer;
 use crate::document::{Document, Kind, Limits, Value};
 use crate::notice::{Notices, UnknownMembers};
 use crate::unfit::Unfit;
 use crate::{SchemaError, Schemas};
 use envelope::Envelope;
-use plan::Plan;
+use plan::{Compiling, Plan};
 use schema::Schema;
 use value::Desk;
-
-/// A buffer that grew beyond this for one row is given back after it.
-const KEPT: usize = 1024 * 1024;
 
 #[derive(Debug)]
 pub struct Avro {
@@ -76,9 +73,9 @@ impl Avro {
         unknown_members: UnknownMembers,
     ) -> Result<Avro, SchemaError> {
         let mut bindings = Bindings::new("avro");
-        let mut places = 0;
+        let mut compiling = Compiling::default();
         for (file, text) in texts {
-            let (name, plan) = compiled(file, text, |schema| compile(schema, &mut places))?;
+            let (name, plan) = compiled(file, text, |schema| compile(schema, &mut compiling))?;
             bindings.add(&name, file, plan)?;
         }
         Ok(Avro {
@@ -86,7 +83,7 @@ impl Avro {
             envelope,
             notices: Notices::new(unknown_members),
             document: Document::new(),
-            desk: Desk::default(),
+            desk: Desk::new(compiling.guesses),
             payload: Vec::new(),
             message: Vec::new(),
         })
@@ -94,7 +91,7 @@ impl Avro {
 
     pub(crate) fn encode(&mut self, event: &Event<'_>) -> Result<&[u8], Failure> {
         self.payload(event)?;
-        emptied(&mut self.message);
+        buffer::empty(&mut self.message);
         self.envelope
             .encode(event, &self.payload, &mut self.message)?;
         Ok(&self.message)
@@ -102,7 +99,7 @@ impl Avro {
 
     /// Only what goes into the envelope's field `payload`.
     pub fn payload(&mut self, event: &Event<'_>) -> Result<&[u8], Failure> {
-        emptied(&mut self.payload);
+        buffer::empty(&mut self.payload);
         let bound = self.bindings.find(event)?;
         let unfit = |unfit: Unfit| unfit.into_failure(&bound.name);
         let read = self.document.read(&event.payload, &Limits::REFERENCE);
@@ -125,13 +122,6 @@ impl Avro {
     pub(crate) fn schemas(&self) -> Vec<&str> {
         self.bindings.names().collect()
     }
-}
-
-fn emptied(buffer: &mut Vec<u8>) {
-    if buffer.capacity() > KEPT {
-        *buffer = Vec::new();
-    }
-    buffer.clear();
 }
 
 fn object(read: Option<Value<'_>>) -> Result<Value<'_>, Unfit> {
@@ -162,20 +152,24 @@ fn compiled<T>(
     text: &str,
     compile: impl FnOnce(&Schema<'_>) -> Result<T, String>,
 ) -> Result<T, SchemaError> {
-    let text = comments::blanked(text);
+    // Editors put a mark there, which Java passes over.
+    let text = comments::blanked(text.strip_prefix('\u{FEFF}').unwrap_or(text));
     let mut document = Document::new();
     let schema = schema::read(file, &text, &mut document)?;
     compile(&schema).map_err(|what| SchemaError::new(file, what))
 }
 
-fn compile(schema: &Schema<'_>, places: &mut u32) -> Result<(String, Plan), String> {
+fn compile(schema: &Schema<'_>, compiling: &mut Compiling) -> Result<(String, Plan), String> {
     let Some((name, _)) = schema.record() else {
-        let root = schema.told(schema.root);
+        let root = schema.root_told();
         return Err(format!(
             "a payload's schema must be a record, and this is {root:.200}"
         ));
     };
-    Ok((name.to_owned(), Plan::compile(schema, places)?))
+    if name == envelope::NAME {
+        return Err(bindings::is_envelope(name));
+    }
+    Ok((name.to_owned(), Plan::compile(schema, compiling)?))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod read;
 mod text;
+mod way;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,11 +13,12 @@ use std::num::NonZeroU32;
 
 pub use read::{Limits, Malformed};
 pub use text::Text;
+pub use way::Step;
+
+use crate::buffer;
 
 /// Objects with more members than this are searched for equal names with a hash table.
 const FEW: usize = 16;
-/// An index that grew beyond this for one row is given back after it.
-const KEPT: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -76,17 +78,34 @@ impl Document {
         text: &'d str,
         limits: &Limits,
     ) -> Result<Option<Value<'d>>, Malformed> {
-        if self.nodes.capacity() > KEPT {
-            *self = Document::new();
-        }
-        self.nodes.clear();
-        self.open.clear();
-        read::read(text, limits, &mut self.nodes, &mut self.open)?;
-        Ok((!self.nodes.is_empty()).then_some(Value {
+        self.index(text, limits)?;
+        Ok(self.first(text))
+    }
+
+    /// The same, and nothing but blanks may follow the value.
+    pub fn read_whole<'d>(
+        &'d mut self,
+        text: &'d str,
+        limits: &Limits,
+    ) -> Result<Option<Value<'d>>, Malformed> {
+        let end = self.index(text, limits)?;
+        read::check_end(text, end)?;
+        Ok(self.first(text))
+    }
+
+    /// Where the value ends.
+    fn index(&mut self, text: &str, limits: &Limits) -> Result<usize, Malformed> {
+        buffer::empty(&mut self.nodes);
+        buffer::empty(&mut self.open);
+        read::read(text, limits, &mut self.nodes, &mut self.open)
+    }
+
+    fn first<'d>(&'d self, text: &'d str) -> Option<Value<'d>> {
+        (!self.nodes.is_empty()).then_some(Value {
             text,
             nodes: &self.nodes,
             at: 0,
-        }))
+        })
     }
 }
 
@@ -122,6 +141,11 @@ impl<'d> Value<'d> {
         Spot(NonZeroU32::MIN.saturating_add(self.at))
     }
 
+    /// How many values and names of the document come before it.
+    pub fn place(self) -> usize {
+        self.at as usize
+    }
+
     /// Another value of the same document.
     #[must_use]
     pub fn at(self, spot: Spot) -> Value<'d> {
@@ -129,15 +153,6 @@ impl<'d> Value<'d> {
             at: spot.0.get() - 1,
             ..self
         }
-    }
-
-    /// The name before it, of a value that is a member.
-    pub fn name(self) -> Option<Text<'d>> {
-        let name = Value {
-            at: self.at.checked_sub(1)?,
-            ..self
-        };
-        name.text()
     }
 
     pub fn is_null(self) -> bool {
@@ -148,6 +163,11 @@ impl<'d> Value<'d> {
     pub fn raw(self) -> &'d str {
         let node = self.node();
         &self.text[node.start as usize..node.end as usize]
+    }
+
+    /// The byte of the text at which it begins.
+    pub fn begins_at(self) -> usize {
+        self.node().start as usize
     }
 
     /// How many elements or members it has; equal names count each.

@@ -5,8 +5,9 @@ use std::io::Write;
 use headwater_core::event::{Event, Flag, Role};
 use headwater_core::failure::{Failure, Kind};
 use headwater_core::instant::Instant;
-use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+
+use crate::buffer;
+use crate::document::{self, Document, Limits, Value};
 
 /// How a row becomes JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,7 @@ pub enum JsonStyle {
 #[derive(Debug)]
 pub struct Json {
     style: JsonStyle,
+    document: Document,
     buffer: Vec<u8>,
 }
 
@@ -27,17 +29,18 @@ impl Json {
     pub fn new(style: JsonStyle) -> Json {
         Json {
             style,
+            document: Document::new(),
             buffer: Vec::new(),
         }
     }
 
     pub(crate) fn encode(&mut self, event: &Event<'_>) -> Result<&[u8], Failure> {
         check_event_type(&event.event_type)?;
-        check_object(&event.payload)?;
+        check_object(&mut self.document, &event.payload)?;
         let object = Object::open(&mut self.buffer);
         match self.style {
             JsonStyle::Embedded => {
-                check_json(&event.action_params)?;
+                check_json(&mut self.document, &event.action_params)?;
                 embedded(object, event);
             }
             JsonStyle::Debezium => debezium(object, event),
@@ -96,7 +99,7 @@ struct Object<'b> {
 
 impl<'b> Object<'b> {
     fn open(buffer: &'b mut Vec<u8>) -> Object<'b> {
-        buffer.clear();
+        buffer::empty(buffer);
         Object {
             buffer,
             separator: b'{',
@@ -193,34 +196,30 @@ fn check_event_type(event_type: &str) -> Result<(), Failure> {
 }
 
 /// A payload is an object, in every format; what is embedded must not be able to break the message around it.
-fn check_object(payload: &str) -> Result<(), Failure> {
-    let fail =
-        |e: serde_json::Error| Failure::bad_payload(format!("payload is not a JSON object: {e}"));
-    let mut json = serde_json::Deserializer::from_str(payload);
-    json.deserialize_map(AnyObject).map_err(fail)?;
-    json.end().map_err(fail)
-}
-
-fn check_json(params: &str) -> Result<(), Failure> {
-    let fail =
-        |e: serde_json::Error| Failure::bad_payload(format!("action_params is not JSON: {e}"));
-    let mut json = serde_json::Deserializer::from_str(params);
-    IgnoredAny::deserialize(&mut json).map_err(fail)?;
-    json.end().map_err(fail)
-}
-
-struct AnyObject;
-
-impl<'de> Visitor<'de> for AnyObject {
-    type Value = ();
-
-    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an object")
+fn check_object(document: &mut Document, payload: &str) -> Result<(), Failure> {
+    match one_value(document, payload).map(Value::kind) {
+        Ok(document::Kind::Object) => Ok(()),
+        Ok(kind) => Err(format!("it is {kind}")),
+        Err(what) => Err(what),
     }
+    .map_err(|what| Failure::bad_payload(format!("payload is not a JSON object: {what}")))
+}
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(())
+fn check_json(document: &mut Document, params: &str) -> Result<(), Failure> {
+    match one_value(document, params) {
+        Ok(_) => Ok(()),
+        Err(what) => Err(Failure::bad_payload(format!(
+            "action_params is not JSON: {what}"
+        ))),
+    }
+}
+
+/// The text is one value, and nothing else is in it.
+fn one_value<'d>(document: &'d mut Document, text: &'d str) -> Result<Value<'d>, String> {
+    match document.read_whole(text, &Limits::REFERENCE) {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err("it is empty".to_owned()),
+        Err(malformed) => Err(malformed.to_string()),
     }
 }
 
@@ -230,22 +229,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::tests;
 
     fn event<'r>(payload: &'r str, action_params: &'r str, name: &'r str) -> Event<'r> {
         Event {
-            id: Text::Plain("3f0a9b62-7c1d-4e58-a6b4-0d9e8f7c6b5a"),
-            namespace: Text::Plain("port.cargo"),
-            action_id: Text::Plain("9d2e4c70-51b8-4f3a-8c6d-e7f1a2b3c4d5"),
             action_name: Text::Plain(name),
             action_params: Text::Plain(action_params),
-            started_date: 1_781_234_567_000_123,
-            completion_date: 1_781_234_567_450_789,
-            model_id: Some(Text::Plain("crate-4410")),
             model_type: None,
-            event_type: Text::Plain("CrateSealed"),
-            payload: Text::Plain(payload),
-            event_date: 1_781_234_567_450_789,
-            delivered: Flag::Bool(false),
+            ..tests::event(payload)
         }
     }
 
@@ -396,11 +387,58 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_of_a_hundred_thousand_levels_does_not_overflow_the_stack() {
-        let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    fn a_thousand_levels_are_written_and_a_hundred_thousand_fail_as_in_every_format() {
+        let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
+        for style in [JsonStyle::Embedded, JsonStyle::Debezium] {
+            let mut json = Json::new(style);
+            let fits = format!("{{\"a\":{}}}", deep(999));
+            assert!(json.encode(&event(&fits, &deep(1000), "n")).is_ok());
+            let payload = format!("{{\"a\":{}}}", deep(100_000));
+            let failure = json.encode(&event(&payload, "{}", "n"));
+            let failure = failure.expect_err("too deep").detail;
+            assert!(failure.contains("deeper than 1000 levels"), "{failure}");
+        }
+        let params = deep(100_000);
+        let failure = Json::new(JsonStyle::Embedded)
+            .encode(&event("{}", &params, "n"))
+            .expect_err("too deep")
+            .detail;
+        assert!(failure.contains("action_params is not JSON"), "{failure}");
+        assert!(failure.contains("deeper than 1000 levels"), "{failure}");
+    }
+
+    #[test]
+    fn a_failure_never_shows_a_payload() {
+        let secret = "hush".repeat(10_000);
+        for payload in [
+            format!("\"{secret}\""),
+            format!("[\"{secret}\"]"),
+            format!("{{\"a\":\"{secret}\""),
+            format!("{{\"a\":{secret}}}"),
+            format!("{{}}{secret}"),
+            format!("{{\"{secret}\"}}"),
+        ] {
+            let text = event(&payload, "{}", "n");
+            let failure = Json::new(JsonStyle::Embedded)
+                .encode(&text)
+                .expect_err("bad");
+            let params = event("{}", &payload, "n");
+            let mut json = Json::new(JsonStyle::Embedded);
+            let other = json.encode(&params).err();
+            for failure in [Some(failure), other].into_iter().flatten() {
+                assert!(!failure.detail.contains("hush"), "{failure}");
+                assert!(failure.detail.len() < 200, "{failure}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_room_of_a_huge_row_is_given_back() {
         let mut json = Json::new(JsonStyle::Embedded);
-        let bytes = json.encode(&event(&deep, "{}", "n")).expect("is JSON");
-        assert!(bytes.len() > 200_000);
+        let huge = format!("{{\"a\":\"{}\"}}", "x".repeat(3 * buffer::KEPT));
+        json.encode(&event(&huge, "{}", "n")).expect("encodes");
+        json.encode(&event("{}", "{}", "n")).expect("encodes");
+        assert!(json.buffer.capacity() <= buffer::KEPT);
     }
 
     proptest! {

@@ -4,12 +4,18 @@
 
 mod avro;
 mod bindings;
+mod buffer;
 mod document;
 mod error;
 mod json;
+mod names;
 mod notice;
+mod number;
 mod protobuf;
+#[cfg(test)]
+mod tests;
 mod unfit;
+mod varint;
 
 use std::path::PathBuf;
 

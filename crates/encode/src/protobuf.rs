@@ -19,14 +19,16 @@ use headwater_core::event::Event;
 use headwater_core::failure::Failure;
 use prost_reflect::MessageDescriptor;
 
-use crate::bindings::Bindings;
+use crate::bindings::{self, Bindings};
+use crate::buffer;
 use crate::document::{Document, Limits, Malformed, Value};
+use crate::names::Guesses;
 use crate::notice::{Notices, UnknownMembers};
 use crate::unfit::Unfit;
 use crate::{SchemaError, Schemas};
 use envelope::Envelope;
 use files::{Loaded, Shelf};
-use plan::{Compiling, Guesses, Plan};
+use plan::{Compiling, Plan};
 use value::{Slot, Writer};
 
 /// The reference's reader has no limits but its stack. Numbers and texts cost no more than their length here, so they need none;
@@ -37,9 +39,6 @@ const LIMITS: Limits = Limits {
     text_characters: usize::MAX,
     ..Limits::REFERENCE
 };
-
-/// Buffers that grew beyond this for one row are given back after it.
-const KEPT: usize = 1024 * 1024;
 
 #[derive(Debug)]
 pub struct Protobuf {
@@ -98,7 +97,7 @@ impl Protobuf {
 
     pub(crate) fn encode(&mut self, event: &Event<'_>) -> Result<&[u8], Failure> {
         self.write_payload(event)?;
-        give_back(&mut self.message);
+        buffer::empty(&mut self.message);
         self.envelope.write(event, &self.payload, &mut self.message);
         Ok(&self.message)
     }
@@ -111,9 +110,10 @@ impl Protobuf {
 
     fn write_payload(&mut self, event: &Event<'_>) -> Result<(), Failure> {
         let bound = self.bindings.find(event)?;
-        give_back(&mut self.payload);
+        buffer::empty(&mut self.payload);
         let mut writer = Writer {
             plan: &bound.plan,
+            root: &bound.name,
             out: &mut self.payload,
             slots: &mut self.slots,
             guesses: &mut self.guesses,
@@ -141,7 +141,7 @@ impl Protobuf {
 }
 
 fn built_in() -> Result<Envelope, SchemaError> {
-    let file = Path::new("action_event.proto");
+    let file = Path::new("schemas/action_event.proto");
     let shelf = Shelf::memory(&[(file, envelope::BUILT_IN)]);
     let loaded = files::one(file, &[], &shelf)?;
     Envelope::new(file, &loaded.messages)
@@ -162,7 +162,7 @@ fn bind(
             .filter(|message| bindings.is_event_type(message.full_name()));
         let events: Vec<&MessageDescriptor> = events.collect();
         if events.is_empty() && !files::is_imported(one, loaded, shelf) {
-            return Err(no_event(one));
+            return Err(no_event(one, &bindings));
         }
         for message in events {
             let name = message.full_name();
@@ -182,29 +182,24 @@ fn bind(
     Ok(bindings)
 }
 
-fn no_event(loaded: &Loaded) -> SchemaError {
+fn no_event(loaded: &Loaded, bindings: &Bindings<Plan>) -> SchemaError {
     let names: Vec<&str> = loaded
         .messages
         .iter()
         .map(MessageDescriptor::full_name)
         .collect();
-    let has = match names.len() {
-        0 => "it has no message".to_owned(),
-        _ => format!("it has {}", names.join(", ")),
-    };
-    SchemaError::new(
-        &loaded.file,
-        format!(
-            "no message is named <namespace>.proto.<EventType>, and no listed file imports it; {has}"
-        ),
-    )
-}
-
-fn give_back(buffer: &mut Vec<u8>) {
-    if buffer.capacity() > KEPT {
-        *buffer = Vec::new();
+    if names.contains(&envelope::NAME) {
+        return SchemaError::new(&loaded.file, bindings::is_envelope(envelope::NAME));
     }
-    buffer.clear();
+    let what = match names.first() {
+        None => "it has no message; <namespace>.proto.<EventType> is wanted".to_owned(),
+        Some(first) => format!(
+            "no event type has its messages' names ({}), and no listed file imports it: {}",
+            names.join(", "),
+            bindings.advice(first)
+        ),
+    };
+    SchemaError::new(&loaded.file, what)
 }
 
 /// Reads payloads: strictly, or if that fails, as the reference does.
@@ -217,13 +212,10 @@ struct Reading {
 
 impl Reading {
     fn read<'d>(&'d mut self, text: &'d str) -> Result<Value<'d>, Unfit> {
-        if self.rewritten.capacity() > KEPT {
-            self.rewritten = String::new();
-        }
+        buffer::empty_text(&mut self.rewritten);
         let read = match self.strict.read(text, &LIMITS) {
             Ok(read) => read,
             Err(malformed) => {
-                self.rewritten.clear();
                 let unfit = |malformed: &Malformed| Unfit::new(malformed.to_string());
                 lenient::rewrite(text, &mut self.rewritten).ok_or_else(|| unfit(&malformed))?;
                 self.lenient

@@ -3,11 +3,18 @@
 use std::fmt::{self, Write};
 
 use headwater_core::failure::Failure;
+use headwater_core::nearest::nearest;
 
-use crate::document::Value;
+use crate::document::{self, Text, Value};
 
 /// How much of a value a message shows.
 const SHOWN: usize = 40;
+/// How much of a member's name: one may be as long as a payload.
+pub const NAME: usize = 160;
+/// How many of an enum's names a message lists.
+const LISTED: usize = 20;
+/// How many members a message looks at to find one that was meant.
+const LOOKED_AT: usize = 100;
 
 /// A value that does not fit. The path grows from the inside out while the error travels up.
 #[derive(Debug)]
@@ -67,24 +74,60 @@ impl Unfit {
 
     /// The sentence, with the path beginning at `root`.
     pub fn told(&self, root: &str) -> String {
-        let mut text = root.to_owned();
+        let mut path = root.to_owned();
         for step in self.0.steps.iter().rev() {
             match step {
-                // A member's name may be as long as a payload.
-                Step::Field(name) => text.extend([".", cut(name, 4 * SHOWN)]),
-                // Writing to a text cannot fail.
-                Step::Index(index) => {
-                    let _ = write!(text, "[{index}]");
-                }
+                Step::Field(name) => add_field(&mut path, name),
+                Step::Index(index) => add_index(&mut path, *index),
             }
         }
-        format!("{text}: {}", self.0.what)
+        format!("{path}: {}", self.0.what)
     }
 }
 
 impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.told("payload"))
+    }
+}
+
+/// The path to a value of a document, beginning at `root`.
+pub fn path(root: &str, value: Value<'_>) -> String {
+    let mut path = root.to_owned();
+    for step in value.way() {
+        match step {
+            document::Step::Member(name) => add_field(&mut path, &name.lossy()),
+            document::Step::Element(index) => add_index(&mut path, index),
+        }
+    }
+    path
+}
+
+fn add_field(path: &mut String, name: &str) {
+    path.extend([".", cut(name, NAME)]);
+}
+
+fn add_index(path: &mut String, index: usize) {
+    // Writing to a text cannot fail.
+    let _ = write!(path, "[{index}]");
+}
+
+/// An enum's names between commas, not without end.
+pub fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    let more = if names.len() > LISTED { ", ..." } else { "" };
+    let names: Vec<&str> = names.take(LISTED).collect();
+    format!("{}{more}", names.join(", "))
+}
+
+/// What a message about a missing field ends with: the member without a field that was probably meant.
+pub fn probably_meant<'d>(field: &str, unknown: impl Iterator<Item = Text<'d>>) -> String {
+    let names: Vec<String> = unknown
+        .take(LOOKED_AT)
+        .map(|name| cut(&name.lossy(), NAME).to_owned())
+        .collect();
+    match nearest(field, names.iter().map(String::as_str)) {
+        Some(name) => format!("; the payload has {name}, which is no field"),
+        None => String::new(),
     }
 }
 
@@ -105,5 +148,18 @@ pub fn cut(text: &str, characters: usize) -> &str {
     match text.char_indices().nth(characters) {
         Some((end, _)) => &text[..end],
         None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_end_are_listed_only_so_far() {
+        assert_eq!(listed(["A", "B"].into_iter()), "A, B");
+        let many: Vec<String> = (0..10_000).map(|n| format!("N{n}")).collect();
+        let told = listed(many.iter().map(String::as_str));
+        assert!(told.ends_with(", N19, ..."), "{told}");
     }
 }

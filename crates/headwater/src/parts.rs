@@ -13,7 +13,7 @@ use headwater_source::{postgres, sqlite};
 use crate::config::{self, Config, ConfigError};
 use crate::pipeline::{Bound, Preparer};
 
-pub use encoder::{NoEncoder, encoder};
+pub use encoder::{Broken, NoEncoder, encoder};
 pub use outlet::{AnyPositions, AnySink, Outlet, form};
 
 /// The database of a configuration, as its source knows it.

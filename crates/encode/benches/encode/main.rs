@@ -6,7 +6,7 @@
 mod rows;
 
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use apache_avro::Schema;
@@ -72,6 +72,8 @@ fn protobuf(schema: &str) -> Protobuf {
 }
 
 fn main() {
+    // What an earlier run measured is not to stand beside this one's figures.
+    let _ = std::fs::remove_dir_all(figures());
     let mut criterion = Criterion::default()
         .configure_from_args()
         .warm_up_time(Duration::from_secs(1))
@@ -81,14 +83,16 @@ fn main() {
     dates_and_money(&mut criterion);
     let mut json = Encoder::Json(Json::new(JsonStyle::Embedded));
     measure(&mut criterion, "row/json", || {
-        json.encode(&rows::event(rows::PLAIN)).is_ok()
+        black_box(json.encode(&rows::event(rows::PLAIN))).is_ok()
     });
     criterion.final_summary();
     report();
     allocations();
 }
 
-fn measure<T>(criterion: &mut Criterion, what: &str, mut round: impl FnMut() -> T) {
+/// A round that fails would be quick: it says whether it went well.
+fn measure(criterion: &mut Criterion, what: &str, mut round: impl FnMut() -> bool) {
+    assert!(round(), "{what} fails");
     criterion.bench_function(what, |bencher| bencher.iter(|| black_box(round())));
 }
 
@@ -96,42 +100,48 @@ fn measure<T>(criterion: &mut Criterion, what: &str, mut round: impl FnMut() -> 
 fn envelopes(criterion: &mut Criterion) {
     let event = rows::event("{}");
     let mut own = Encoder::Avro(avro(rows::EMPTY_AVRO));
-    measure(criterion, "envelope/avro", || own.encode(&event).is_ok());
+    measure(criterion, "envelope/avro", || {
+        black_box(own.encode(&event)).is_ok()
+    });
     let schema = Schema::parse_str(rows::AVRO_ENVELOPE).expect("the envelope");
     let writer = writer(&schema);
     measure(criterion, "envelope/apache-avro", || {
-        writer.write_value_to_vec(rows::avro_envelope(&event))
+        let written = writer.write_value_to_vec(rows::avro_envelope(&event));
+        black_box(written).is_ok()
     });
     let mut own = Encoder::Protobuf(protobuf(rows::EMPTY_PROTOBUF));
     measure(criterion, "envelope/protobuf", || {
-        own.encode(&event).is_ok()
+        black_box(own.encode(&event)).is_ok()
     });
     let message = descriptor(rows::PROTOBUF_ENVELOPE, rows::ENVELOPE_NAME);
     measure(criterion, "envelope/prost-reflect", || {
-        rows::protobuf_envelope(&message, &event).encode_to_vec()
+        let written = rows::protobuf_envelope(&message, &event).encode_to_vec();
+        !black_box(written).is_empty()
     });
 }
 
 fn payloads(criterion: &mut Criterion) {
     let event = rows::event(rows::PLAIN);
     let mut own = avro(rows::PLAIN_AVRO);
-    measure(criterion, "payload/avro", || own.payload(&event).is_ok());
+    measure(criterion, "payload/avro", || {
+        black_box(own.payload(&event)).is_ok()
+    });
     let schema = Schema::parse_str(rows::PLAIN_AVRO).expect("a schema");
     let writer = writer(&schema);
     measure(criterion, "payload/apache-avro", || {
         let json = serde_json::from_str(&event.payload).expect("is JSON");
         let value = rows::avro_value(json).resolve(&schema).expect("fits");
-        writer.write_value_to_vec(value)
+        black_box(writer.write_value_to_vec(value)).is_ok()
     });
     let mut own = protobuf(rows::PLAIN_PROTOBUF);
     measure(criterion, "payload/protobuf", || {
-        own.payload(&event).is_ok()
+        black_box(own.payload(&event)).is_ok()
     });
     let message = descriptor(rows::PLAIN_PROTOBUF, rows::NAME_PROTOBUF);
     measure(criterion, "payload/prost-reflect", || {
         let mut json = serde_json::Deserializer::from_str(&event.payload);
         let read = DynamicMessage::deserialize(message.clone(), &mut json);
-        read.expect("fits").encode_to_vec()
+        !black_box(read.expect("fits").encode_to_vec()).is_empty()
     });
 }
 
@@ -140,11 +150,11 @@ fn dates_and_money(criterion: &mut Criterion) {
     let event = rows::event(rows::RICH);
     let mut own = avro(rows::RICH_AVRO);
     measure(criterion, "payload with dates and money/avro", || {
-        own.payload(&event).is_ok()
+        black_box(own.payload(&event)).is_ok()
     });
     let mut own = protobuf(rows::RICH_PROTOBUF);
     measure(criterion, "payload with dates and money/protobuf", || {
-        own.payload(&event).is_ok()
+        black_box(own.payload(&event)).is_ok()
     });
 }
 
@@ -190,13 +200,16 @@ fn report() {
 }
 
 fn median(of: &str) -> Option<f64> {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or("../../target".into());
-    let file = Path::new(&target)
-        .join("criterion")
-        .join(of.replace('/', "_"));
+    let file = figures().join(of.replace('/', "_"));
     let text = std::fs::read_to_string(file.join("new/estimates.json")).ok()?;
     let estimates: serde_json::Value = serde_json::from_str(&text).ok()?;
     estimates["median"]["point_estimate"].as_f64()
+}
+
+/// Where criterion puts them.
+fn figures() -> PathBuf {
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or("../../target".into());
+    PathBuf::from(target).join("criterion")
 }
 
 /// After the buffers have grown, a row allocates nothing.
@@ -234,5 +247,6 @@ fn allocations() {
             }
         });
         println!("{what:40} {:>10}", counted.count_total);
+        assert_eq!(counted.count_total, 0, "{what}: a row allocates");
     }
 }

@@ -1,11 +1,15 @@
 //! What one golden case demands, and whether the encoders do it.
 
+use std::collections::HashMap;
+use std::ops::Deref;
 use std::path::Path;
 
 use headwater_core::disposition::{Disposition, classify, skipped};
 use headwater_core::event::{Event, Outbox};
 use headwater_core::failure::Failure;
 use headwater_encode::{Avro, Encoder, Protobuf, SchemaError, UnknownMembers};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json};
 
 use super::{decoded, record};
@@ -27,7 +31,12 @@ pub enum Verdict {
     ConnectOnly,
 }
 
-pub fn judge(case: &Json, base: &Map<String, Json>) -> Verdict {
+/// Judges a case, given as it stands in its file.
+pub fn judge(line: &str, base: &Map<String, Json>) -> Verdict {
+    let case = match Case::read(line) {
+        Ok(case) => case,
+        Err(error) => return Verdict::Failed(error.to_string()),
+    };
     if case["applies_to"]
         .as_str()
         .is_some_and(|to| to.contains("connect"))
@@ -40,13 +49,55 @@ pub fn judge(case: &Json, base: &Map<String, Json>) -> Verdict {
         None => vec![format],
     };
     let judged: Result<(), String> = formats.iter().try_for_each(|format| {
-        let outcome = outcome(case, base, format);
-        compare(case, format, &outcome).map_err(|what| format!("{format}: {what}"))
+        let outcome = outcome(&case, base, format);
+        compare(&case, format, &outcome).map_err(|what| format!("{format}: {what}"))
     });
     match judged {
         Ok(()) if formats.is_empty() => Verdict::Failed("it names no encoder".into()),
         Ok(()) => Verdict::Passed,
         Err(what) => Verdict::Failed(what),
+    }
+}
+
+/// A case, and its schemas with every character that they have there: the order of members and the digits of numbers
+/// matter in defaults.
+struct Case<'l> {
+    json: Json,
+    schema: Option<&'l RawValue>,
+}
+
+impl<'l> Case<'l> {
+    fn read(line: &'l str) -> serde_json::Result<Case<'l>> {
+        #[derive(Deserialize)]
+        struct Raw<'l> {
+            #[serde(borrow)]
+            schema: Option<&'l RawValue>,
+        }
+        Ok(Case {
+            json: serde_json::from_str(line)?,
+            schema: serde_json::from_str::<Raw<'l>>(line)?.schema,
+        })
+    }
+
+    /// The text of the payload's schema: an object is one itself.
+    fn schema(&self, format: &str) -> String {
+        let Some(mut raw) = self.schema else {
+            return String::new();
+        };
+        if self["format"] == "disposition" {
+            let both: HashMap<&str, &RawValue> =
+                serde_json::from_str(raw.get()).unwrap_or_default();
+            raw = both.get(format).copied().unwrap_or(raw);
+        }
+        serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().to_owned())
+    }
+}
+
+impl Deref for Case<'_> {
+    type Target = Json;
+
+    fn deref(&self) -> &Json {
+        &self.json
     }
 }
 
@@ -59,11 +110,15 @@ enum Outcome {
     },
     Skipped,
     Failed(String),
+    /// It could not be judged.
+    Unknown(String),
 }
 
-fn outcome(case: &Json, base: &Map<String, Json>, format: &str) -> Outcome {
-    let Some(row) = record::row(case, base) else {
-        return Outcome::Skipped;
+fn outcome(case: &Case<'_>, base: &Map<String, Json>, format: &str) -> Outcome {
+    let row = match record::row(case, base) {
+        Ok(Some(row)) => row,
+        Ok(None) => return Outcome::Skipped,
+        Err(what) => return Outcome::Unknown(what),
     };
     if skipped(row.change).is_some() {
         return Outcome::Skipped;
@@ -75,46 +130,48 @@ fn outcome(case: &Json, base: &Map<String, Json>, format: &str) -> Outcome {
     match classify(&row, &roles) {
         Disposition::Skip(_) => Outcome::Skipped,
         Disposition::Fail(failure) => Outcome::Failed(failure.to_string()),
-        Disposition::Keep(event) => {
-            encoded(&schema(case, format), format, &event).unwrap_or_else(Outcome::Failed)
-        }
+        Disposition::Keep(event) => encoded(&case.schema(format), format, &event),
     }
 }
 
-/// The text of the payload's schema.
-fn schema(case: &Json, format: &str) -> String {
-    let schema = match &case["schema"] {
-        Json::Object(both) if case["format"] == "disposition" => &both[format],
-        schema => schema,
+fn encoded(schema: &str, format: &str, event: &Event<'_>) -> Outcome {
+    let encoder = match encoder(schema, format) {
+        Ok(encoder) => encoder,
+        Err(what) => return Outcome::Unknown(what),
     };
-    match schema {
-        Json::String(text) => text.clone(),
-        object => object.to_string(),
+    let published = published(encoder, event);
+    published.unwrap_or_else(|failure| Outcome::Failed(failure.to_string()))
+}
+
+fn encoder(schema: &str, format: &str) -> Result<Encoder, String> {
+    let broken = |error: SchemaError| format!("the case's schema is not taken: {error}");
+    match format {
+        "avro" => Avro::from_texts(&[(Path::new("case.avsc"), schema)], UnknownMembers::Warn)
+            .map(Encoder::Avro)
+            .map_err(broken),
+        "protobuf" => {
+            Protobuf::from_texts(&[(Path::new("case.proto"), schema)], UnknownMembers::Warn)
+                .map(Encoder::Protobuf)
+                .map_err(broken)
+        }
+        other => Err(format!("no encoder is called {other:?}")),
     }
 }
 
-fn encoded(schema: &str, format: &str, event: &Event<'_>) -> Result<Outcome, String> {
-    let told = |failure: Failure| failure.to_string();
-    let broken = |error: SchemaError| error.to_string();
-    let (payload, mut encoder) = if format == "avro" {
-        let texts = [(Path::new("case.avsc"), schema)];
-        let mut avro = Avro::from_texts(&texts, UnknownMembers::Warn).map_err(broken)?;
-        let payload = avro.payload(event).map_err(told)?.to_vec();
-        (payload, Encoder::Avro(avro))
-    } else {
-        let texts = [(Path::new("case.proto"), schema)];
-        let mut protobuf = Protobuf::from_texts(&texts, UnknownMembers::Warn).map_err(broken)?;
-        let payload = protobuf.payload(event).map_err(told)?.to_vec();
-        (payload, Encoder::Protobuf(protobuf))
+fn published(mut encoder: Encoder, event: &Event<'_>) -> Result<Outcome, Failure> {
+    let payload = match &mut encoder {
+        Encoder::Avro(avro) => avro.payload(event)?.to_vec(),
+        Encoder::Protobuf(protobuf) => protobuf.payload(event)?.to_vec(),
+        Encoder::Json(_) => Vec::new(),
     };
     Ok(Outcome::Published {
         payload,
-        value: encoder.encode(event).map_err(told)?.to_vec(),
+        value: encoder.encode(event)?.to_vec(),
         notices: encoder.notices(),
     })
 }
 
-fn compare(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
+fn compare(case: &Case<'_>, format: &str, outcome: &Outcome) -> Result<(), String> {
     match case["headwater"].as_str() {
         Some("strict") => strict(case, format, outcome),
         Some("either") if matches!(outcome, Outcome::Failed(_)) => Ok(()),
@@ -123,7 +180,7 @@ fn compare(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
     }
 }
 
-fn same(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
+fn same(case: &Case<'_>, format: &str, outcome: &Outcome) -> Result<(), String> {
     match (case["expect"].as_str(), outcome) {
         (
             Some("ok"),
@@ -133,8 +190,22 @@ fn same(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
                 notices,
             },
         ) => {
-            equal("payload", &case["expect_payload_hex"], format, payload)?;
-            equal("value", &case["expect_value_hex"], format, value)?;
+            let bytes = [("payload", payload), ("value", value)];
+            let bytes =
+                bytes.map(|(what, got)| (case.get(format!("expect_{what}_hex")), what, got));
+            for (wanted, what, got) in &bytes {
+                if let Some(wanted) = wanted {
+                    equal(what, wanted, format, got)?;
+                }
+            }
+            if bytes.iter().all(|(wanted, ..)| wanted.is_none()) {
+                read_back(
+                    &case["expect_decoded"],
+                    &case.schema(format),
+                    format,
+                    payload,
+                )?;
+            }
             mentions(&case["expect_warning_mentions"], &notices.join("; "))
         }
         (Some("skip"), Outcome::Skipped) => Ok(()),
@@ -146,16 +217,11 @@ fn same(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
     }
 }
 
-fn strict(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
+fn strict(case: &Case<'_>, format: &str, outcome: &Outcome) -> Result<(), String> {
     match (case["headwater_expect"].as_str(), outcome) {
         (Some("ok"), Outcome::Published { payload, .. }) => {
             let wanted = &case["headwater_decoded"];
-            let got = decoded::payload(format, &schema(case, format), payload)?;
-            if wanted.is_null() || *wanted == got {
-                Ok(())
-            } else {
-                Err(format!("{wanted} is wanted, got {got}"))
-            }
+            read_back(wanted, &case.schema(format), format, payload)
         }
         (Some("skip"), Outcome::Skipped) => Ok(()),
         (Some("error"), Outcome::Failed(text)) => mentions(&case["headwater_error_mentions"], text),
@@ -163,20 +229,29 @@ fn strict(case: &Json, format: &str, outcome: &Outcome) -> Result<(), String> {
     }
 }
 
+/// What another library reads is what the case says, if it says anything.
+fn read_back(wanted: &Json, schema: &str, format: &str, payload: &[u8]) -> Result<(), String> {
+    let got = decoded::payload(format, schema, payload)?;
+    if wanted.is_null() || *wanted == got {
+        Ok(())
+    } else {
+        Err(format!("{wanted} is wanted, got {got}"))
+    }
+}
+
 /// Bytes as a case gives them: one text, or one a format.
 fn equal(what: &str, wanted: &Json, format: &str, got: &[u8]) -> Result<(), String> {
     let wanted = match wanted {
-        Json::Null => return Ok(()),
-        Json::Object(each) => each.get(format).and_then(Json::as_str),
-        other => other.as_str(),
+        Json::Object(each) => each.get(format).unwrap_or(&Json::Null),
+        text => text,
     };
-    match wanted {
-        None => Ok(()),
+    match wanted.as_str() {
         Some(wanted) if record::hex(wanted).as_deref() == Some(got) => Ok(()),
         Some(wanted) => Err(format!(
             "{what} {wanted} is wanted, got {}",
             decoded::hex(got)
         )),
+        None => Err(format!("the case does not say which {what} is wanted")),
     }
 }
 
@@ -197,5 +272,6 @@ fn told(outcome: &Outcome) -> String {
         Outcome::Published { payload, .. } => format!("a payload {}", decoded::hex(payload)),
         Outcome::Skipped => "a skip".into(),
         Outcome::Failed(text) => format!("a failure: {text}"),
+        Outcome::Unknown(what) => format!("nothing: {what}"),
     }
 }

@@ -38,7 +38,7 @@ fn judge_all(cases: &str, base_row: &str) -> Result<usize, String> {
         let case: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("{cases}:{}: {error}", line + 1))?;
         let id = case["id"].as_str().unwrap_or("(no id)");
-        match judge(&case, &base) {
+        match judge(text, &base) {
             Verdict::Passed => {
                 passed += 1;
                 println!("{id} ok");

@@ -1,4 +1,7 @@
 //! A case's record as the row that a source would have handed over.
+//!
+//! Rule: units of other programs (Debezium's milliseconds, days, nanoseconds) are converted here, where a source would have
+//! done so; such cases judge what becomes of the row afterwards.
 
 use std::sync::Arc;
 
@@ -7,33 +10,44 @@ use headwater_core::row::{Change, Row, Table, Value};
 use serde_json::{Map, Value as Json};
 
 /// The row of a case; none where no log has a row (a tombstone, an operation that no database knows).
-pub fn row(case: &Json, base: &Map<String, Json>) -> Option<Row> {
+pub fn row(case: &Json, base: &Map<String, Json>) -> Result<Option<Row>, String> {
     let record = &case["record"];
-    if record["after_null"] == true {
-        return None;
+    match record["shape"].as_str() {
+        None | Some("envelope" | "foreign") => {}
+        Some("tombstone") => return Ok(None),
+        Some(other) => return Err(format!("nobody knows the shape {other:?}")),
+    }
+    if record["after_null"] == true || case["row"].is_null() && record.get("columns").is_none() {
+        return Ok(None);
     }
     let change = match record.get("op") {
         None | Some(Json::Null) => Change::Insert,
-        Some(op) => match op.as_str()? {
-            "c" => Change::Insert,
-            "r" => Change::Read,
-            "u" => Change::Update,
-            "d" => Change::Delete,
-            "t" => Change::Truncate,
-            _ => return None,
+        Some(op) => match op.as_str() {
+            Some("c") => Change::Insert,
+            Some("r") => Change::Read,
+            Some("u") => Change::Update,
+            Some("d") => Change::Delete,
+            Some("t") => Change::Truncate,
+            _ => return Ok(None),
         },
     };
     if let Some(columns) = record.get("columns").and_then(Json::as_object) {
-        return Some(foreign(record, columns, change));
+        return Ok(Some(foreign(record, columns, change)));
     }
-    let mut columns = case["row"].as_object()?.clone();
+    outbox(case, base, change).map(Some)
+}
+
+fn outbox(case: &Json, base: &Map<String, Json>, change: Change) -> Result<Row, String> {
+    let record = &case["record"];
+    let columns = case["row"].as_object().ok_or("its row is no object")?;
+    let mut columns = columns.clone();
     if case["format"] != "disposition" {
         for (name, value) in base {
             columns.entry(name).or_insert_with(|| value.clone());
         }
     }
     let cell = |(name, value): (&String, &Json)| cell(name, value, &record["column_types"][name]);
-    Some(Row {
+    Ok(Row {
         change,
         cells: columns.iter().map(cell).collect(),
         table: Arc::new(Table {
@@ -67,11 +81,11 @@ fn cell(column: &str, value: &Json, declared: &Json) -> Value {
     match value {
         Json::Null => Value::Null,
         Json::Bool(bool) => Value::Bool(*bool),
-        Json::Number(number) if column.ends_with("_date") => {
-            let number = number.as_i64().unwrap_or_default();
-            date(number, declared_type, logical)
-        }
-        Json::Number(number) => Value::Int(number.as_i64().unwrap_or_default()),
+        Json::Number(number) => match number.as_i64() {
+            Some(number) if column.ends_with("_date") => date(number, declared_type, logical),
+            Some(number) => Value::Int(number),
+            None => Value::Unreadable("is beyond 64 bits".into()),
+        },
         Json::String(text) if declared_type == "BYTES" => match hex(text) {
             Some(bytes) => Value::Bytes(Bytes::from(bytes)),
             None => Value::Unreadable("is no hexadecimal text".into()),

@@ -1,9 +1,8 @@
 //! Decimals: a number's own digits at the schema's scale, as two's complement.
 
-use std::borrow::Cow;
-
 use super::number::{Number, Scaled, Unscalable};
 use crate::document::Value;
+use crate::number::in_ascii;
 
 /// What a schema says about a decimal.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +31,7 @@ impl Decimal {
             (Some(number), _) => self.scaled(Number::json(number))?,
             (_, Some(text)) => {
                 let text = text.to_str().map_err(|_| NotDecimal::NotANumber)?;
-                let text = ascii_digits(&text);
+                let text = in_ascii(&text);
                 self.scaled(Number::text(&text).ok_or(NotDecimal::NotANumber)?)?
             }
             _ => return Err(NotDecimal::Kind),
@@ -78,29 +77,6 @@ fn minimal(bytes: &[u8]) -> &[u8] {
     }
     rest
 }
-
-/// Java takes the digits of every script of Unicode's first plane.
-fn ascii_digits(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
-        return Cow::Borrowed(text);
-    }
-    let ascii = |character: char| {
-        let zero = ZEROS
-            .iter()
-            .rev()
-            .find(|zero| **zero <= u32::from(character));
-        let digit = zero.and_then(|zero| char::from_digit(u32::from(character) - zero, 10));
-        digit.unwrap_or(character)
-    };
-    Cow::Owned(text.chars().map(ascii).collect())
-}
-
-/// The zero of each script with decimal digits (Unicode 13, first plane), ascending.
-const ZEROS: [u32; 37] = [
-    0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66,
-    0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90,
-    0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
-];
 
 #[cfg(test)]
 mod tests {

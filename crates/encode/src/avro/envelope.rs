@@ -10,6 +10,8 @@ use super::schema::{Schema, Type, TypeId};
 
 /// The envelope that consumers of Ekbatan's topics know.
 pub const BUILT_IN: &str = include_str!("../../../../schemas/action_event.avsc");
+/// Its name.
+pub const NAME: &str = "io.ekbatan.events.streaming.actionevent.avro.ActionEvent";
 
 #[derive(Debug)]
 pub struct Envelope {
@@ -29,7 +31,7 @@ struct Field {
 impl Envelope {
     pub fn compile(schema: &Schema<'_>) -> Result<Envelope, String> {
         let Some((_, fields)) = schema.record() else {
-            let root = schema.told(schema.root);
+            let root = schema.root_told();
             return Err(format!(
                 "the envelope must be a record, and this is {root:.80}"
             ));

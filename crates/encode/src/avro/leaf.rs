@@ -9,10 +9,7 @@ use super::put;
 use super::uuid;
 use super::value::{Fit, Misfit, Writer};
 use crate::document::{Kind, Text, Value};
-use crate::unfit::{Shown, Unfit};
-
-/// As many symbols of an enum are told.
-const SYMBOLS: usize = 50;
+use crate::unfit::{self, Shown, Unfit};
 
 impl<'d> Writer<'_, 'd> {
     #[inline]
@@ -213,7 +210,7 @@ impl<'d> Writer<'_, 'd> {
     }
 
     fn symbol(&mut self, node: Node, known: &Enum, value: Value<'d>) -> Fit {
-        let number = value.text().and_then(|text| known.names.find(text, &mut 0));
+        let number = value.text().and_then(|text| known.names.get(text));
         if let Some(number) = number {
             put::long(self.out, i64::from(number));
             return Ok(());
@@ -222,10 +219,7 @@ impl<'d> Writer<'_, 'd> {
             return Err(self.mismatch(node, "needs a string", value));
         }
         Err(self.unfit(|| {
-            let mut symbols = known.symbols[..known.symbols.len().min(SYMBOLS)].join(", ");
-            if known.symbols.len() > SYMBOLS {
-                symbols.push_str(", ...");
-            }
+            let symbols = unfit::listed(known.symbols.iter().map(|symbol| &**symbol));
             Unfit::new(format!(
                 "ENUM: STRING ({}) is not one of [{symbols}]",
                 Shown(value)
@@ -277,7 +271,7 @@ impl<'d> Writer<'_, 'd> {
                         NotDecimal::Rounding => {
                             format!("{declared}: {shown} does not go into scale {scale} without rounding")
                         }
-                        NotDecimal::Precision(digits) if digits > MOST_DIGITS && precision > 9_999 => {
+                        NotDecimal::Precision(digits) if digits > MOST_DIGITS && i64::from(precision) >= MOST_DIGITS => {
                             format!("{declared}: {shown} has precision {digits}; more than {MOST_DIGITS} digits are never written")
                         }
                         NotDecimal::Precision(digits) => {

@@ -2,6 +2,8 @@
 
 use num_bigint::BigInt;
 
+use crate::number::{exponent, short};
+
 /// More digits are never written, whatever a schema's precision says: `1e999999999` would otherwise be built.
 pub const MOST_DIGITS: i64 = 10_000;
 /// An `i128` holds every number of so many digits.
@@ -121,23 +123,6 @@ impl<'t> Number<'t> {
     }
 }
 
-/// The digits behind an `e`; what is too large for a number of ours is as large as it can be.
-fn exponent(text: &str) -> Option<i64> {
-    let (negative, digits) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let value = digits.bytes().try_fold(0_i64, |sum, digit| {
-        let digit = digit.is_ascii_digit().then(|| i64::from(digit - b'0'))?;
-        Some(sum.saturating_mul(10).saturating_add(digit))
-    })?;
-    Some(if negative { -value } else { value })
-}
-
 fn length(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
@@ -145,34 +130,13 @@ fn length(count: usize) -> i64 {
 /// A whole number in the range of a long; `None` if it has a fraction or is outside.
 #[inline]
 pub fn whole(text: &str) -> Option<i64> {
-    match small_integer(text.as_bytes()) {
+    match short(text) {
         Some(value) => Some(value),
         None => match Number::json(text).scaled(0, 19) {
             Ok(Scaled::Small(value)) => i64::try_from(value).ok(),
             _ => None,
         },
     }
-}
-
-/// The usual case: digits only, and few enough that they cannot overflow.
-#[inline]
-fn small_integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = match text {
-        [b'-', rest @ ..] => (true, rest),
-        _ => (false, text),
-    };
-    if digits.len() > 18 {
-        return None;
-    }
-    let mut value = 0;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + i64::from(digit);
-    }
-    Some(if negative { -value } else { value })
 }
 
 #[cfg(test)]

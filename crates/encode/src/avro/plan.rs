@@ -4,8 +4,8 @@ use super::decimal::Decimal;
 use super::default::{self, Unwritable};
 use super::fingerprint::{self, Header};
 use super::logical::{Logical, Meaning, Primitive};
-use super::names::Names;
 use super::schema::{Field as SchemaField, Schema, Type, TypeId};
+use crate::names::{Guesses, Names};
 use crate::notice::Place;
 
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub struct Record {
     pub name: Box<str>,
     pub place: Place,
     pub fields: Box<[Field]>,
-    pub names: Names,
+    pub names: Names<u32>,
 }
 
 #[derive(Debug)]
@@ -109,7 +109,7 @@ pub struct Union {
 #[derive(Debug)]
 pub struct Enum {
     pub symbols: Box<[Box<str>]>,
-    pub names: Names,
+    pub names: Names<u32>,
 }
 
 #[derive(Debug)]
@@ -118,9 +118,26 @@ pub struct Fixed {
     pub size: usize,
 }
 
+/// Makes the plans of one encoder: their places and guesses share one count.
+#[derive(Debug, Default)]
+pub struct Compiling {
+    pub guesses: Guesses,
+    places: u32,
+}
+
+impl Compiling {
+    fn place(&mut self) -> Place {
+        self.places += 1;
+        Place(self.places)
+    }
+
+    fn names<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Names<u32> {
+        Names::new(names.zip(0..), &mut self.guesses)
+    }
+}
+
 impl Plan {
-    /// `places`: how many places all plans before this one have.
-    pub fn compile(schema: &Schema<'_>, places: &mut u32) -> Result<Plan, String> {
+    pub fn compile(schema: &Schema<'_>, compiling: &mut Compiling) -> Result<Plan, String> {
         let mut plan = Plan {
             header: fingerprint::header(schema),
             root: 0,
@@ -133,7 +150,7 @@ impl Plan {
             widest: 0,
         };
         for of in &schema.types {
-            let node = plan.node(schema, of, places);
+            let node = plan.node(schema, of, compiling);
             plan.nodes.push(node);
         }
         // Types refer to each other in circles: their nodes come first, then what is inside them.
@@ -165,7 +182,7 @@ impl Plan {
 
 /// Making nodes.
 impl Plan {
-    fn node(&mut self, schema: &Schema<'_>, of: &Type<'_>, places: &mut u32) -> Node {
+    fn node(&mut self, schema: &Schema<'_>, of: &Type<'_>, compiling: &mut Compiling) -> Node {
         match of {
             Type::Primitive(primitive, logical) => {
                 let shape = plain(*primitive);
@@ -186,7 +203,7 @@ impl Plan {
                         .iter()
                         .map(|symbol| symbol.as_str().into())
                         .collect(),
-                    names: Names::new(symbols.iter().map(String::as_str)),
+                    names: compiling.names(symbols.iter().map(String::as_str)),
                 };
                 node(Shape::Enum(push(&mut self.enums, known)), "ENUM")
             }
@@ -195,13 +212,13 @@ impl Plan {
             Type::Record { name, fields } => {
                 let record = Record {
                     name: name.as_str().into(),
-                    place: next(places),
+                    place: compiling.place(),
                     fields: Box::default(),
-                    names: Names::new(fields.iter().map(|field| field.name.as_str())),
+                    names: compiling.names(fields.iter().map(|field| field.name.as_str())),
                 };
                 node(Shape::Record(push(&mut self.records, record)), "RECORD")
             }
-            Type::Union(branches) => self.union(schema, branches, places),
+            Type::Union(branches) => self.union(schema, branches, compiling),
             // A schema that mentions what it does not define has been refused.
             Type::Mentioned(_) => node(Shape::Null, "NULL"),
         }
@@ -222,7 +239,12 @@ impl Plan {
         node(shape, logical.declared)
     }
 
-    fn union(&mut self, schema: &Schema<'_>, branches: &[TypeId], places: &mut u32) -> Node {
+    fn union(
+        &mut self,
+        schema: &Schema<'_>,
+        branches: &[TypeId],
+        compiling: &mut Compiling,
+    ) -> Node {
         let position = |wanted: Primitive| {
             let is_wanted = |id: &TypeId| matches!(schema.get(*id), Type::Primitive(found, _) if *found == wanted);
             branches.iter().position(is_wanted).map(number)
@@ -244,7 +266,7 @@ impl Plan {
         }
         let told: Vec<String> = branches.iter().map(|id| schema.told(*id)).collect();
         let union = Union {
-            place: next(places),
+            place: compiling.place(),
             told: format!("[{}]", told.join(",")).into(),
             null,
             branches: Box::default(),
@@ -302,11 +324,6 @@ fn plain(primitive: Primitive) -> Shape {
 fn push<T>(list: &mut Vec<T>, item: T) -> u32 {
     list.push(item);
     number(list.len() - 1)
-}
-
-fn next(places: &mut u32) -> Place {
-    *places += 1;
-    Place(*places)
 }
 
 /// There are fewer of anything than bytes in a schema's text, which is shorter than 4 GiB.

@@ -1,23 +1,6 @@
 //! Avro's binary form of the smallest things.
 
-/// Zigzag, then seven bits a byte.
-#[inline]
-pub fn long(out: &mut Vec<u8>, value: i64) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
-    if rest < 0x80 {
-        out.push(rest.to_le_bytes()[0]);
-        return;
-    }
-    let mut bytes = [0; 10];
-    let mut length = 0;
-    while rest >= 0x80 {
-        bytes[length] = rest.to_le_bytes()[0] | 0x80;
-        rest >>= 7;
-        length += 1;
-    }
-    bytes[length] = rest.to_le_bytes()[0];
-    out.extend_from_slice(&bytes[..=length]);
-}
+pub use crate::varint::zigzag as long;
 
 /// A length; nothing in memory is longer than a long can say.
 #[inline]

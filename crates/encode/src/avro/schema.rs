@@ -70,6 +70,15 @@ impl<'d> Schema<'d> {
         }
     }
 
+    /// The root in few words.
+    pub fn root_told(&self) -> String {
+        match self.get(self.root) {
+            Type::Enum { name, .. } => format!("the enum {name}"),
+            Type::Fixed { name, .. } => format!("the fixed {name}"),
+            _ => self.told(self.root),
+        }
+    }
+
     /// A type in few words: the name of a named one.
     pub fn told(&self, id: TypeId) -> String {
         match self.get(id) {
@@ -98,9 +107,9 @@ pub fn read<'d>(
         depth: DEPTH,
         ..Limits::REFERENCE
     };
+    let line_of = |at: usize| 1 + text.get(..at).unwrap_or(text).matches('\n').count();
     let root = document.read(text, &limits).map_err(|malformed| {
-        let before = text.get(..malformed.at).unwrap_or(text);
-        let line = 1 + before.matches('\n').count();
+        let line = line_of(malformed.at);
         SchemaError::at_line(file, line, format!("not a schema: {malformed}"))
     })?;
     let Some(root) = root else {
@@ -111,7 +120,10 @@ pub fn read<'d>(
     };
     let mut reader = Reader::default();
     let schema = reader.read(root);
-    schema.map_err(|what| SchemaError::new(file, format!("not an Avro schema: {what}")))
+    schema.map_err(|what| {
+        let line = line_of(reader.at);
+        SchemaError::at_line(file, line, format!("not an Avro schema: {what}"))
+    })
 }
 
 #[derive(Default)]
@@ -121,6 +133,12 @@ struct Reader<'d> {
     names: HashMap<String, TypeId>,
     /// The JSON of each definition: Java allows the same one twice.
     definitions: HashMap<String, &'d str>,
+    /// For each name that is only mentioned, where it was first: the byte, and the field.
+    mentions: HashMap<TypeId, (usize, String)>,
+    /// The byte at which the last type or field begins: errors are about it.
+    at: usize,
+    /// The record and the field that is under way.
+    field: String,
 }
 
 type Read<T> = Result<T, String>;
@@ -128,13 +146,15 @@ type Read<T> = Result<T, String>;
 impl<'d> Reader<'d> {
     fn read(&mut self, root: Value<'d>) -> Read<Schema<'d>> {
         let root = self.any(root, "")?;
-        for known in &self.types {
+        for (known, id) in self.types.iter().zip(0..) {
             if let Type::Mentioned(name) = known {
                 let mut names: Vec<&str> = self.definitions.keys().map(String::as_str).collect();
                 names.sort_unstable();
+                let names = names.join(", ");
+                let (at, field) = self.mentions.remove(&id).unwrap_or_default();
+                self.at = at;
                 return Err(format!(
-                    "the type {name} is not defined; defined are: {}",
-                    names.join(", ")
+                    "{field}the type {name} is not defined; defined are: {names}"
                 ));
             }
         }
@@ -151,6 +171,7 @@ impl<'d> Reader<'d> {
     }
 
     fn any(&mut self, json: Value<'d>, namespace: &str) -> Read<TypeId> {
+        self.at = json.begins_at();
         match json.kind() {
             Kind::Text => self.mention(&string(json)?, namespace),
             Kind::Array => self.union(json, namespace),
@@ -171,6 +192,7 @@ impl<'d> Reader<'d> {
         }
         check_name(&full)?;
         let id = self.add(Type::Mentioned(full.clone()));
+        self.mentions.insert(id, (self.at, self.field.clone()));
         self.names.insert(full, id);
         Ok(id)
     }
@@ -268,7 +290,7 @@ impl<'d> Reader<'d> {
         let mut fields: Vec<Field<'d>> = Vec::with_capacity(listed.len());
         for field in listed.elements() {
             let field = self
-                .field(field, &inner)
+                .field(field, (&name, &inner))
                 .map_err(|what| format!("{name}: {what}"))?;
             if fields.iter().any(|before| before.name == field.name) {
                 return Err(format!("record {name} has two fields {}", field.name));
@@ -279,14 +301,18 @@ impl<'d> Reader<'d> {
         Ok(id)
     }
 
-    fn field(&mut self, json: Value<'d>, namespace: &str) -> Read<Field<'d>> {
+    fn field(&mut self, json: Value<'d>, (record, namespace): (&str, &str)) -> Read<Field<'d>> {
+        self.at = json.begins_at();
         let name = member(json, "name").ok_or_else(|| lacks(json, "name"))?;
         let name = string(name)?.into_owned();
         check_segment(&name)?;
         let of = member(json, "type").ok_or_else(|| format!("field {name} has no type"))?;
+        let here = format!("{record}: field {name}: ");
+        let around = std::mem::replace(&mut self.field, here);
         let of = self
             .any(of, namespace)
             .map_err(|what| format!("field {name}: {what}"))?;
+        self.field = around;
         let default = member(json, "default");
         Ok(Field { name, of, default })
     }

@@ -4,7 +4,8 @@ use super::plan::{Node, Plan, Shape, Union};
 use super::put;
 use super::value::{Fit, Misfit, Writer};
 use crate::document::Value;
-use crate::unfit::{Unfit, cut};
+use crate::notice::Notices;
+use crate::unfit::{self, Unfit, cut};
 
 /// Every payload may cost this much.
 const WORK: usize = 1_000_000;
@@ -54,8 +55,9 @@ impl<'d> Writer<'_, 'd> {
         self.quiet = was_quiet;
         match best? {
             Some((branch, is_tied)) => {
-                if is_tied && !self.notices.has_tie(union.place) {
-                    self.told_path(|notices, path| notices.tie(union.place, path, branch.declared));
+                if is_tied {
+                    let path = || unfit::path(self.root, value);
+                    self.notices.tie(union.place, branch.declared, path);
                 }
                 Ok(())
             }
@@ -80,10 +82,12 @@ impl<'d> Writer<'_, 'd> {
     /// Writes the branch that fits best; whether another fits as well. Fails only when there is too much work.
     fn best(&mut self, union: &Union, value: Value<'d>) -> Result<Option<(Node, bool)>, Misfit> {
         let start = self.out.len();
+        let first = self.desk.lacking.len();
         let mut best: Option<(Node, Rank)> = None;
         let mut is_tied = false;
         for (index, node) in &union.branches {
             let from = self.out.len();
+            let lacking = self.desk.lacking.len();
             let fit = self.branch(union, (*index, *node), value);
             if self.work_left == 0 {
                 return Err(self.exhausted());
@@ -97,11 +101,16 @@ impl<'d> Writer<'_, 'd> {
                 None => best = Some((*node, rank)),
                 Some(std::cmp::Ordering::Greater) => {
                     self.out.drain(start..from);
+                    // What the branch before it lacks goes behind, and away.
+                    self.desk.lacking[first..].rotate_left(lacking - first);
+                    let kept = self.desk.lacking.len() - (lacking - first);
+                    self.tell_lacking(kept, Notices::tried);
                     best = Some((*node, rank));
                     is_tied = false;
                 }
                 Some(ordering) => {
                     self.out.truncate(from);
+                    self.tell_lacking(lacking, Notices::tried);
                     is_tied |= ordering.is_eq();
                 }
             }
@@ -134,11 +143,21 @@ impl<'d> Writer<'_, 'd> {
         }
     }
 
+    /// The path to a value, or only its beginning where finding it would cost more than what is left: unions in unions ask
+    /// for it again and again.
+    fn paid_path(&mut self, value: Value<'d>) -> String {
+        let cost = value.place();
+        if cost > self.work_left / 2 {
+            return self.root.to_owned();
+        }
+        self.work_left -= cost;
+        unfit::path(self.root, value)
+    }
+
     /// Tries all once more, for their words.
     #[cold]
     fn no_branch(&mut self, union: &Union, value: Value<'d>) -> Misfit {
-        let mut path = String::new();
-        self.path_into(&mut path);
+        let path = self.paid_path(value);
         let start = self.out.len();
         let mut reasons = Vec::new();
         for (index, node) in union.branches.iter().take(BRANCHES) {

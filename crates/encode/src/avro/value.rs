@@ -2,52 +2,39 @@
 //!
 //! Rule: a value that does not fit fails; nothing is rounded, cut or guessed.
 
-use std::fmt::Write;
-
 use super::plan::{Node, Plan, Record, Shape};
 use super::put;
+use crate::buffer;
 use crate::document::{Kind, Spot, Text, Value};
-use crate::notice::Notices;
-use crate::unfit::{self, Unfit};
-
-/// What was grown beyond this for one row is given back after it.
-const KEPT: usize = 256 * 1024;
+use crate::names::Guesses;
+use crate::notice::{self, Lacking, Notices};
+use crate::unfit::{self, Shown, Unfit};
 
 /// What a writer works with, reused from row to row.
 #[derive(Debug, Default)]
 pub struct Desk {
     /// For each field of the records under way, where its value is, if it has one.
     slots: Vec<Option<Spot>>,
-    path: Vec<Step>,
+    /// The objects with members that their records do not have. They are told when it is known which branches of unions
+    /// are written.
+    pub(super) lacking: Vec<(u32, Spot)>,
     pub(super) scratch: Vec<u8>,
-    words: String,
+    guesses: Guesses,
 }
 
 impl Desk {
-    fn clear(&mut self) {
-        let grown = self
-            .slots
-            .capacity()
-            .max(self.scratch.capacity())
-            .max(self.words.capacity());
-        if grown > KEPT {
-            *self = Desk::default();
+    pub fn new(guesses: Guesses) -> Desk {
+        Desk {
+            guesses,
+            ..Desk::default()
         }
-        self.slots.clear();
-        self.path.clear();
     }
-}
 
-/// One step of the way from the payload to a value; kept only where a notice might want it.
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Field {
-        record: u32,
-        field: u32,
-    },
-    Index(usize),
-    /// The value of a map's entry.
-    Entry(Spot),
+    fn clear(&mut self) {
+        buffer::empty(&mut self.slots);
+        buffer::empty(&mut self.lacking);
+        buffer::empty(&mut self.scratch);
+    }
 }
 
 /// Why a value does not fit. Without words where nobody would read them: a union tries branches, and most do not fit.
@@ -78,7 +65,7 @@ pub type Fit = Result<(), Misfit>;
 pub struct Writer<'w, 'd> {
     pub(super) plan: &'w Plan,
     /// The name that paths begin with.
-    root: &'w str,
+    pub(super) root: &'w str,
     document: Value<'d>,
     pub(super) out: &'w mut Vec<u8>,
     pub(super) desk: &'w mut Desk,
@@ -95,7 +82,7 @@ pub struct Writer<'w, 'd> {
 /// Where a writer stands, to go back to.
 pub(super) struct Stand {
     slots: usize,
-    path: usize,
+    lacking: usize,
 }
 
 /// Appends the payload, which is an object, to `out`.
@@ -121,7 +108,9 @@ pub fn encode(
     };
     let written = writer.record(plan.root, payload);
     // Outside of unions every failure has words.
-    written.map_err(|Misfit(unfit)| unfit.unwrap_or_else(|| Unfit::new("it does not fit")))
+    written.map_err(|Misfit(unfit)| unfit.unwrap_or_else(|| Unfit::new("it does not fit")))?;
+    writer.tell_lacking(0, Notices::dropped);
+    Ok(())
 }
 
 impl<'d> Writer<'_, 'd> {
@@ -156,11 +145,11 @@ impl<'d> Writer<'_, 'd> {
         let base = self.desk.slots.len();
         self.look_at(object.len())?;
         let (filled, is_known) = self.find_members(record, object);
-        for (field, number) in record.fields.iter().zip(0..) {
-            let Some(spot) = self.desk.slots[base + number as usize] else {
+        for (field, slot) in record.fields.iter().zip(base..) {
+            let Some(spot) = self.desk.slots[slot] else {
                 match &field.default {
                     Some(default) => self.out.extend_from_slice(default),
-                    None => return Err(self.missing(&field.name, field.node)),
+                    None => return Err(self.missing(record, &field.name, field.node, object)),
                 }
                 continue;
             };
@@ -168,13 +157,7 @@ impl<'d> Writer<'_, 'd> {
             let fit = if field.node.shape.is_leaf() {
                 self.leaf(field.node, value)
             } else {
-                self.desk.path.push(Step::Field {
-                    record: id,
-                    field: number,
-                });
-                let fit = self.value(field.node, value);
-                self.desk.path.pop();
-                fit
+                self.value(field.node, value)
             };
             if let Err(misfit) = fit {
                 return Err(misfit.in_field(&field.name));
@@ -182,7 +165,7 @@ impl<'d> Writer<'_, 'd> {
         }
         self.desk.slots.truncate(base);
         if !is_known {
-            self.unknown_members(record, object)?;
+            self.lacks(id, object)?;
         }
         self.accounted = filled;
         self.unfilled = record.fields.len() - filled;
@@ -192,13 +175,14 @@ impl<'d> Writer<'_, 'd> {
     /// Notes where each field's value is; of equal names the last counts. How many fields have one, and whether every
     /// member is a field.
     fn find_members(&mut self, record: &Record, object: Value<'d>) -> (usize, bool) {
-        let slots = &mut self.desk.slots;
+        let Desk { slots, guesses, .. } = &mut *self.desk;
         let base = slots.len();
         slots.resize(base + record.fields.len(), None);
         let slots = &mut slots[base..];
-        let (mut guess, mut filled, mut is_known) = (0, 0, true);
+        let (mut filled, mut is_known) = (0, true);
+        let mut search = record.names.search();
         for (name, value) in object.members() {
-            match record.names.find(name, &mut guess) {
+            match search.find(name, guesses) {
                 Some(field) => {
                     let slot = &mut slots[field as usize];
                     filled += usize::from(slot.is_none());
@@ -211,11 +195,12 @@ impl<'d> Writer<'_, 'd> {
     }
 
     #[cold]
-    fn missing(&self, name: &str, node: Node) -> Misfit {
+    fn missing(&self, record: &Record, name: &str, node: Node, object: Value<'d>) -> Misfit {
         self.unfit(|| {
             let declared = node.declared;
+            let meant = unfit::probably_meant(name, unknown_members(record, object));
             Unfit::new(format!(
-                "Missing field: the schema declares {declared} without a default"
+                "Missing field: the schema declares {declared} without a default{meant}"
             ))
             .in_field(name)
         })
@@ -223,18 +208,35 @@ impl<'d> Writer<'_, 'd> {
 
     /// After its fields, so that a branch that does not fit is not told about.
     #[cold]
-    fn unknown_members(&mut self, record: &Record, object: Value<'d>) -> Fit {
-        let mut words = std::mem::take(&mut self.desk.words);
-        self.path_into(&mut words);
-        let told = object
-            .members()
-            .filter(|(name, _)| record.names.find(*name, &mut 0).is_none())
-            .try_for_each(|(name, _)| {
-                let at = (words.as_str(), &*record.name);
-                self.notices.unknown_member(record.place, &name.lossy(), at)
-            });
-        self.desk.words = words;
-        Ok(told?)
+    fn lacks(&mut self, id: u32, object: Value<'d>) -> Fit {
+        let record = &self.plan.records[id as usize];
+        if self.notices.refuses()
+            && let Some(name) = unknown_members(record, object).next()
+        {
+            return Err(self.unfit(|| notice::refusal(&record.name, name)));
+        }
+        self.desk.lacking.push((id, object.spot()));
+        Ok(())
+    }
+
+    /// Tells about the members without a field that were met from there on, and forgets them.
+    pub(super) fn tell_lacking(
+        &mut self,
+        from: usize,
+        tell: impl Fn(&mut Notices, Lacking<'_>, Text<'_>),
+    ) {
+        for (id, spot) in self.desk.lacking.drain(from..) {
+            let record = &self.plan.records[id as usize];
+            let of = Lacking {
+                place: record.place,
+                name: &record.name,
+                root: self.root,
+                object: self.document.at(spot),
+            };
+            for name in unknown_members(record, of.object) {
+                tell(self.notices, of, name);
+            }
+        }
     }
 
     fn array(&mut self, node: Node, items: Node, array: Value<'d>) -> Fit {
@@ -247,10 +249,7 @@ impl<'d> Writer<'_, 'd> {
             let fit = if items.shape.is_leaf() {
                 self.leaf(items, element)
             } else {
-                self.desk.path.push(Step::Index(index));
-                let fit = self.value(items, element);
-                self.desk.path.pop();
-                fit
+                self.value(items, element)
             };
             if let Err(misfit) = fit {
                 return Err(misfit.at_index(index));
@@ -273,12 +272,7 @@ impl<'d> Writer<'_, 'd> {
             let fit = match name.append_to(self.out) {
                 Err(_) => Err(self.lone_surrogate("a map's key")),
                 Ok(()) if values.shape.is_leaf() => self.leaf(values, value),
-                Ok(()) => {
-                    self.desk.path.push(Step::Entry(value.spot()));
-                    let fit = self.value(values, value);
-                    self.desk.path.pop();
-                    fit
-                }
+                Ok(()) => self.value(values, value),
             };
             if let Err(misfit) = fit {
                 return Err(misfit.in_field(&name.lossy()));
@@ -291,7 +285,7 @@ impl<'d> Writer<'_, 'd> {
     }
 }
 
-/// Failures, and the way to them.
+/// Failures, and the way back.
 impl Writer<'_, '_> {
     #[cold]
     pub(super) fn unfit(&self, told: impl FnOnce() -> Unfit) -> Misfit {
@@ -301,6 +295,13 @@ impl Writer<'_, '_> {
     #[cold]
     pub(super) fn mismatch(&self, node: Node, needs: &str, value: Value<'_>) -> Misfit {
         self.unfit(|| {
+            if let Shape::Null = node.shape {
+                return Unfit::new(format!(
+                    "a field of the bare type NULL takes no value, not even null, for it has no null branch: remove it, or make it a union [\"null\", ...]; got {} ({})",
+                    value.kind(),
+                    Shown(value)
+                ));
+            }
             if value.is_null() {
                 let declared = node.declared;
                 return Unfit::new(format!(
@@ -323,43 +324,18 @@ impl Writer<'_, '_> {
     pub(super) fn stand(&self) -> Stand {
         Stand {
             slots: self.desk.slots.len(),
-            path: self.desk.path.len(),
+            lacking: self.desk.lacking.len(),
         }
     }
 
     /// Forgets what was begun since.
     pub(super) fn go_back(&mut self, stand: &Stand) {
         self.desk.slots.truncate(stand.slots);
-        self.desk.path.truncate(stand.path);
+        self.desk.lacking.truncate(stand.lacking);
     }
+}
 
-    /// The path to the value under way.
-    pub(super) fn path_into(&self, words: &mut String) {
-        words.clear();
-        words.push_str(self.root);
-        for step in &self.desk.path {
-            match step {
-                Step::Field { record, field } => {
-                    let field = &self.plan.records[*record as usize].fields[*field as usize];
-                    words.extend([".", &field.name]);
-                }
-                Step::Index(index) => {
-                    // Writing to a text cannot fail.
-                    let _ = write!(words, "[{index}]");
-                }
-                Step::Entry(spot) => {
-                    let name = self.document.at(*spot).name();
-                    let name = name.map(Text::lossy).unwrap_or_default();
-                    words.extend([".", unfit::cut(&name, 160)]);
-                }
-            }
-        }
-    }
-
-    pub(super) fn told_path(&mut self, look: impl FnOnce(&mut Notices, &str)) {
-        let mut words = std::mem::take(&mut self.desk.words);
-        self.path_into(&mut words);
-        look(self.notices, &words);
-        self.desk.words = words;
-    }
+fn unknown_members<'d>(record: &Record, object: Value<'d>) -> impl Iterator<Item = Text<'d>> {
+    let names = object.members().map(|(name, _)| name);
+    names.filter(|name| record.names.get(*name).is_none())
 }

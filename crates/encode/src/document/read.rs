@@ -1,4 +1,4 @@
-//! Strict JSON (RFC 8259) to an index of its values. What follows the first value is not looked at.
+//! Strict JSON (RFC 8259) to an index of its values. What follows the first value is looked at only where that is asked for.
 
 use std::fmt;
 
@@ -38,12 +38,13 @@ impl fmt::Display for Malformed {
     }
 }
 
+/// Where the value ends.
 pub(super) fn read(
     text: &str,
     limits: &Limits,
     nodes: &mut Vec<Node>,
     open: &mut Vec<u32>,
-) -> Result<(), Malformed> {
+) -> Result<usize, Malformed> {
     let mut reader = Reader {
         text,
         bytes: text.as_bytes(),
@@ -56,15 +57,26 @@ pub(super) fn read(
         return reader.fail("it is longer than 4 GiB");
     }
     reader.space();
-    if reader.at == reader.bytes.len() {
+    if reader.at < reader.bytes.len() {
+        while let Next::Value = reader.value()? {}
+    }
+    Ok(reader.at)
+}
+
+/// Only blanks may stand from there on.
+pub(super) fn check_end(text: &str, end: usize) -> Result<(), Malformed> {
+    let rest = text[end..].trim_start_matches([' ', '\n', '\r', '\t']);
+    if rest.is_empty() {
         return Ok(());
     }
-    while let Step::Value = reader.value()? {}
-    Ok(())
+    Err(Malformed {
+        at: text.len() - rest.len(),
+        what: "the end of the text is wanted, and more follows".to_owned(),
+    })
 }
 
 /// What comes next in the text.
-enum Step {
+enum Next {
     Value,
     Nothing,
 }
@@ -128,7 +140,7 @@ impl Reader<'_> {
     }
 
     /// One value, or the opening of an array or object; then everything up to the next value.
-    fn value(&mut self) -> Result<Step, Malformed> {
+    fn value(&mut self) -> Result<Next, Malformed> {
         let start = self.at;
         match self.peek() {
             Some(b'"') => {
@@ -170,7 +182,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn opened(&mut self, kind: Kind, close: u8) -> Result<Step, Malformed> {
+    fn opened(&mut self, kind: Kind, close: u8) -> Result<Next, Malformed> {
         if self.open.len() == self.limits.depth {
             let depth = self.limits.depth;
             return self.fail(format!("it is nested deeper than {depth} levels"));
@@ -188,7 +200,7 @@ impl Reader<'_> {
     }
 
     /// Stands before a value; in an object, before its name.
-    fn next_child(&mut self, of: Kind) -> Result<Step, Malformed> {
+    fn next_child(&mut self, of: Kind) -> Result<Next, Malformed> {
         if let Some(parent) = self.open.last() {
             self.nodes[*parent as usize].size += 1;
         }
@@ -206,10 +218,10 @@ impl Reader<'_> {
             self.at += 1;
             self.space();
         }
-        Ok(Step::Value)
+        Ok(Next::Value)
     }
 
-    fn after_value(&mut self) -> Result<Step, Malformed> {
+    fn after_value(&mut self) -> Result<Next, Malformed> {
         while let Some(parent) = self.open.last() {
             let kind = self.nodes[*parent as usize].kind;
             self.space();
@@ -224,7 +236,7 @@ impl Reader<'_> {
                 _ => return self.unexpected("',' or '}'"),
             }
         }
-        Ok(Step::Nothing)
+        Ok(Next::Nothing)
     }
 
     fn close(&mut self) {
@@ -365,7 +377,7 @@ impl Reader<'_> {
 }
 
 /// Places fit: the text is not longer than 4 GiB, and no value is shorter than a byte.
-fn small(place: usize) -> u32 {
+pub(super) fn small(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 

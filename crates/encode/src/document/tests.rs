@@ -1,5 +1,8 @@
+//! Any text is read as another reader reads it, or refused with its place.
+
 use proptest::prelude::*;
 
+use super::read::small;
 use super::text::LoneSurrogate;
 use super::*;
 
@@ -118,6 +121,68 @@ fn what_is_not_json_is_told_with_its_place() {
         let told = malformed(json);
         assert!(told.contains(wanted), "{json}: {told}");
     }
+}
+
+#[test]
+fn what_follows_a_value_is_refused_only_where_the_whole_text_counts() {
+    let mut document = Document::new();
+    for text in [
+        "{} {}",
+        "{\"a\":1}x",
+        "1,2",
+        "nullx",
+        "\"a\"\u{a0}",
+        "[] \u{0}",
+    ] {
+        assert!(document.read(text, &Limits::REFERENCE).is_ok(), "{text}");
+        let malformed = document.read_whole(text, &Limits::REFERENCE);
+        let told = malformed.expect_err(text).to_string();
+        assert!(told.contains("the end of the text"), "{told}");
+    }
+    for text in ["{}", " [1]\r\n", "7 ", "\"a\"\t", " "] {
+        assert!(
+            document.read_whole(text, &Limits::REFERENCE).is_ok(),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn the_way_to_a_value_leads_to_it() {
+    let json = r#"{"a":[0,[],{"x":1,"b":{}}],"c\u0064":{"a":[[7]]},"e":"z"}"#;
+    with(json, |value| {
+        let told = |value: Value<'_>| {
+            let steps = value.way().map(|step| match step {
+                Step::Member(name) => format!(".{}", name.lossy()),
+                Step::Element(index) => format!("[{index}]"),
+            });
+            steps.collect::<String>()
+        };
+        let all = (0..value.nodes.len()).map(|at| Value {
+            at: small(at),
+            ..value
+        });
+        let of_values: Vec<String> = all.map(told).filter(|way| !way.ends_with('"')).collect();
+        for way in [
+            "",
+            ".a",
+            ".a[0]",
+            ".a[1]",
+            ".a[2]",
+            ".a[2].x",
+            ".a[2].b",
+            ".cd",
+            ".cd.a",
+            ".cd.a[0]",
+            ".cd.a[0][0]",
+            ".e",
+        ] {
+            assert!(
+                of_values.iter().any(|told| told == way),
+                "{way}: {of_values:?}"
+            );
+        }
+    });
 }
 
 #[test]

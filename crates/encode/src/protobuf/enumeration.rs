@@ -4,10 +4,7 @@ use super::number;
 use super::plan::Enum;
 use super::scalar::{IsDefault, Token};
 use crate::document::Value;
-use crate::unfit::{Unfit, cut};
-
-/// How many of its names a failure lists.
-const LISTED: usize = 8;
+use crate::unfit::{Unfit, cut, listed};
 
 impl Enum {
     pub fn read(&self, value: Value<'_>) -> Result<(i32, IsDefault), Unfit> {
@@ -43,20 +40,8 @@ impl Enum {
     }
 
     fn unknown(&self, text: &str, value: Value<'_>) -> Unfit {
-        let mut names: Vec<&str> = self
-            .values
-            .iter()
-            .take(LISTED)
-            .map(|value| &*value.name)
-            .collect();
-        if self.values.len() > LISTED {
-            names.push("...");
-        }
-        let needs = format!(
-            "has no value {:?} (it has {})",
-            cut(text, 40),
-            names.join(", ")
-        );
+        let names = listed(self.values.iter().map(|value| &*value.name));
+        let needs = format!("has no value {:?} (it has {names})", cut(text, 40));
         Unfit::mismatch(format!("enum {}", self.name), needs, value)
     }
 }

@@ -10,7 +10,7 @@ use super::wire::{self, Tag, Wire};
 use crate::SchemaError;
 
 /// The only name that an envelope may have.
-const NAME: &str = "io.ekbatan.events.streaming.actionevent.protobuf.ActionEvent";
+pub const NAME: &str = "io.ekbatan.events.streaming.actionevent.protobuf.ActionEvent";
 
 pub const BUILT_IN: &str = include_str!("../../../../schemas/action_event.proto");
 

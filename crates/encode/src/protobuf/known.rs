@@ -8,6 +8,7 @@ use super::value::Writer;
 use super::wire::{self, Gap, Tag, Wire};
 use crate::document::{Kind, Value};
 use crate::unfit::{Shown, Unfit, cut};
+use crate::varint;
 
 const FIRST: Tag = Tag::new(1, Wire::Sized);
 const SECOND: Tag = Tag::new(2, Wire::Sized);
@@ -95,7 +96,7 @@ impl Writer<'_> {
             FIRST.write(self.out);
             let entry = Gap::open(self.out, member.raw().len() + name.len() + 4);
             FIRST.write(self.out);
-            wire::varint(self.out, name.len() as u64);
+            varint::unsigned(self.out, name.len() as u64);
             let unfit = |_| Unfit::new("a name with half of a surrogate pair in it is no text");
             name.append_to(self.out).map_err(unfit)?;
             SECOND.write(self.out);

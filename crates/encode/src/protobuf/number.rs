@@ -2,6 +2,8 @@
 //!
 //! Rule: time and memory are bounded by the text's length, whatever its exponent says.
 
+use crate::number::{digit, exponent, in_ascii, short};
+
 /// Why a text is no number of the wanted kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bad {
@@ -52,26 +54,6 @@ fn count(digits: usize) -> i64 {
     i64::try_from(digits).unwrap_or(i64::MAX / 4)
 }
 
-/// Plain digits that surely fit.
-fn short(text: &str) -> Option<i64> {
-    let (negative, digits) = match text.as_bytes() {
-        [b'-', digits @ ..] => (true, digits),
-        digits => (false, digits),
-    };
-    if digits.is_empty() || digits.len() > 18 {
-        return None;
-    }
-    let mut value = 0;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + i64::from(digit);
-    }
-    Some(if negative { -value } else { value })
-}
-
 /// A decimal as a double. Zero has no sign; what is beyond the largest double does not fit.
 pub fn double(text: &str) -> Result<f64, Bad> {
     match text {
@@ -84,11 +66,7 @@ pub fn double(text: &str) -> Result<f64, Bad> {
     if decimal.nonzero == 0 {
         return Ok(0.0);
     }
-    let parsed = if text.is_ascii() {
-        text.parse()
-    } else {
-        text.chars().map(in_ascii).collect::<String>().parse()
-    };
+    let parsed = in_ascii(text).parse();
     finite(parsed.map_err(|_| Bad::NotANumber)?)
 }
 
@@ -240,43 +218,6 @@ impl Decimal {
         if digit != 0 {
             self.nonzero = self.significant;
         }
-    }
-}
-
-fn exponent(text: &str) -> Option<i64> {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if digits.is_empty() {
-        return None;
-    }
-    let value = digits.chars().try_fold(0_i64, |value, c| {
-        let value = value * 10 + i64::from(digit(c)?);
-        Some(value.min(i64::MAX / 16))
-    })?;
-    Some(if text.starts_with('-') { -value } else { value })
-}
-
-/// The zeros of all decimal digits that a Java `char` can hold, but ASCII's.
-const ZEROS: [u32; 36] = [
-    0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66,
-    0x0DE6, 0x0E50, 0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90,
-    0x1B50, 0x1BB0, 0x1C40, 0x1C50, 0xA620, 0xA8D0, 0xA900, 0xA9D0, 0xA9F0, 0xAA50, 0xABF0, 0xFF10,
-];
-
-fn digit(c: char) -> Option<u8> {
-    if c.is_ascii() {
-        return c.to_digit(10).and_then(|digit| u8::try_from(digit).ok());
-    }
-    let code = u32::from(c);
-    let zero = ZEROS
-        .iter()
-        .find(|zero| (**zero..**zero + 10).contains(&code))?;
-    u8::try_from(code - zero).ok()
-}
-
-fn in_ascii(c: char) -> char {
-    match digit(c) {
-        Some(digit) => char::from(b'0' + digit),
-        None => c,
     }
 }
 

@@ -3,15 +3,22 @@
 //! Rule: made once, when the encoder is made; a row only reads it. Messages refer to each other by index, so they may be recursive.
 
 mod compile;
-mod names;
 
 use super::scalar::Scalar;
 use super::wire::Tag;
+use crate::names::Names;
 use crate::notice::Place;
 
 pub use compile::Compiling;
-pub use names::Guesses;
-pub use names::{Names, Spelling};
+
+/// Which of a field's names a member has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spelling {
+    /// As in the schema.
+    Own,
+    /// As in JSON: lower camel case, or `json_name`.
+    Json,
+}
 
 /// An event type's message, which is the first, and every message inside it.
 #[derive(Debug)]
@@ -23,12 +30,11 @@ pub struct Plan {
 pub struct Message {
     /// Its full name.
     pub name: Box<str>,
-    /// Where it stands in the event type; the first such place.
-    pub path: Box<str>,
     pub place: Place,
     /// Ascending by number.
     pub fields: Vec<Field>,
-    pub names: Names,
+    /// Its fields, each by its two names.
+    pub names: Names<(usize, Spelling)>,
     /// The fields of each oneof, of which at most one may have a value.
     pub oneofs: Vec<Vec<usize>>,
 }

@@ -11,6 +11,7 @@ use super::number::{self, Bad};
 use super::wire::{self, Wire};
 use crate::document::{Kind, Text, Value};
 use crate::unfit::Unfit;
+use crate::varint;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar {
@@ -42,7 +43,7 @@ pub enum Token<'d> {
 
 /// Why a token is no value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Misfit {
+pub enum Flaw {
     Number(Bad),
     NotBool,
     NotBase64,
@@ -77,9 +78,9 @@ impl<'d> Token<'d> {
     }
 }
 
-impl From<Bad> for Misfit {
-    fn from(bad: Bad) -> Misfit {
-        Misfit::Number(bad)
+impl From<Bad> for Flaw {
+    fn from(bad: Bad) -> Flaw {
+        Flaw::Number(bad)
     }
 }
 
@@ -173,18 +174,18 @@ impl Scalar {
     }
 
     /// The sentence about a value that does not fit. `got` says what was found.
-    pub fn misfit(self, misfit: Misfit, got: &str) -> Unfit {
-        let why = match misfit {
-            Misfit::Number(Bad::OutOfRange) => " (out of range)",
-            Misfit::Number(Bad::Fraction) => " (it has a fraction)",
-            Misfit::LoneSurrogate => " (half of a surrogate pair is in it, which is no text)",
-            Misfit::Number(Bad::NotANumber) | Misfit::NotBool | Misfit::NotBase64 => "",
+    pub fn flawed(self, flaw: Flaw, got: &str) -> Unfit {
+        let why = match flaw {
+            Flaw::Number(Bad::OutOfRange) => " (out of range)",
+            Flaw::Number(Bad::Fraction) => " (it has a fraction)",
+            Flaw::LoneSurrogate => " (half of a surrogate pair is in it, which is no text)",
+            Flaw::Number(Bad::NotANumber) | Flaw::NotBool | Flaw::NotBase64 => "",
         };
         Unfit::new(format!("{} {}, got {got}{why}", self.name(), self.needs()))
     }
 
     /// Writes the value without its tag.
-    pub fn write(self, token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Misfit> {
+    pub fn write(self, token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Flaw> {
         match self {
             Scalar::String => string(token, out),
             Scalar::Bytes => bytes(token, out),
@@ -203,32 +204,32 @@ impl Scalar {
         }
     }
 
-    fn integer(self, value: i128, out: &mut Vec<u8>) -> Result<IsDefault, Misfit> {
-        let out_of_range = |_| Misfit::Number(Bad::OutOfRange);
+    fn integer(self, value: i128, out: &mut Vec<u8>) -> Result<IsDefault, Flaw> {
+        let out_of_range = |_| Flaw::Number(Bad::OutOfRange);
         match self {
             Scalar::Int32 => {
                 wire::signed(out, i32::try_from(value).map_err(out_of_range)?.into());
             }
             Scalar::Sint32 => {
-                wire::zigzag(out, i32::try_from(value).map_err(out_of_range)?.into());
+                varint::zigzag(out, i32::try_from(value).map_err(out_of_range)?.into());
             }
             Scalar::Sfixed32 => {
                 let value = i32::try_from(value).map_err(out_of_range)?;
                 out.extend_from_slice(&value.to_le_bytes());
             }
             Scalar::Uint32 => {
-                wire::varint(out, u32::try_from(value).map_err(out_of_range)?.into());
+                varint::unsigned(out, u32::try_from(value).map_err(out_of_range)?.into());
             }
             Scalar::Fixed32 => {
                 let value = u32::try_from(value).map_err(out_of_range)?;
                 out.extend_from_slice(&value.to_le_bytes());
             }
-            Scalar::Sint64 => wire::zigzag(out, i64::try_from(value).map_err(out_of_range)?),
+            Scalar::Sint64 => varint::zigzag(out, i64::try_from(value).map_err(out_of_range)?),
             Scalar::Sfixed64 => {
                 let value = i64::try_from(value).map_err(out_of_range)?;
                 out.extend_from_slice(&value.to_le_bytes());
             }
-            Scalar::Uint64 => wire::varint(out, u64::try_from(value).map_err(out_of_range)?),
+            Scalar::Uint64 => varint::unsigned(out, u64::try_from(value).map_err(out_of_range)?),
             Scalar::Fixed64 => {
                 let value = u64::try_from(value).map_err(out_of_range)?;
                 out.extend_from_slice(&value.to_le_bytes());
@@ -239,30 +240,30 @@ impl Scalar {
     }
 }
 
-fn string(token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Misfit> {
+fn string(token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Flaw> {
     let Token::Text(text) = token else {
         let text = token.text();
-        wire::varint(out, text.len() as u64);
+        varint::unsigned(out, text.len() as u64);
         out.extend_from_slice(text.as_bytes());
         return Ok(false);
     };
-    wire::varint(out, text.len() as u64);
-    text.append_to(out).map_err(|_| Misfit::LoneSurrogate)?;
+    varint::unsigned(out, text.len() as u64);
+    text.append_to(out).map_err(|_| Flaw::LoneSurrogate)?;
     Ok(text.len() == 0)
 }
 
-fn bool(token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Misfit> {
+fn bool(token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Flaw> {
     let value = match (token, &*token.text()) {
-        (Token::Number(_), _) => return Err(Misfit::NotBool),
+        (Token::Number(_), _) => return Err(Flaw::NotBool),
         (_, "true") => true,
         (_, "false") => false,
-        _ => return Err(Misfit::NotBool),
+        _ => return Err(Flaw::NotBool),
     };
     out.push(u8::from(value));
     Ok(!value)
 }
 
-fn double(token: Token<'_>) -> Result<f64, Misfit> {
+fn double(token: Token<'_>) -> Result<f64, Flaw> {
     if let Token::Number(number) = token {
         let value = number::json_double(number)?;
         if value != 0.0 {
@@ -276,7 +277,7 @@ fn double(token: Token<'_>) -> Result<f64, Misfit> {
     clippy::cast_possible_truncation,
     reason = "rounding to the nearest float is wanted"
 )]
-fn float(token: Token<'_>) -> Result<f32, Misfit> {
+fn float(token: Token<'_>) -> Result<f32, Flaw> {
     let Token::Number(number) = token else {
         return Ok(number::float(&token.text())?);
     };
@@ -284,7 +285,7 @@ fn float(token: Token<'_>) -> Result<f32, Misfit> {
     if value.is_finite() {
         Ok(value)
     } else {
-        Err(Misfit::Number(Bad::OutOfRange))
+        Err(Flaw::Number(Bad::OutOfRange))
     }
 }
 
@@ -295,16 +296,16 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const BASE64: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
 const BASE64_URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
 
-fn bytes(token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Misfit> {
+fn bytes(token: Token<'_>, out: &mut Vec<u8>) -> Result<IsDefault, Flaw> {
     let text = token.text();
     let text = text.trim_end_matches('=');
     let size = text.len() / 4 * 3 + (text.len() % 4).saturating_sub(1);
-    wire::varint(out, size as u64);
+    varint::unsigned(out, size as u64);
     let start = out.len();
     if BASE64.decode_vec(text, out).is_err() {
         out.truncate(start);
         let decoded = BASE64_URL.decode_vec(text, out);
-        decoded.map_err(|_| Misfit::NotBase64)?;
+        decoded.map_err(|_| Flaw::NotBase64)?;
     }
     Ok(size == 0)
 }

@@ -1,5 +1,7 @@
 //! Points in time and spans of it, from the text that Protobuf's JSON has for them.
 
+use headwater_core::instant::days;
+
 /// Seconds and nanoseconds, as `google.protobuf.Timestamp` and `Duration` hold them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
@@ -30,13 +32,10 @@ pub fn timestamp(text: &str) -> Option<Moment> {
     let nanos = parts.fraction()?;
     let offset = parts.offset()?;
     let is_time = hour < 24 && minute < 60 && second < 60;
-    let is_date = (1..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=days_in(year, month)).contains(&day);
-    if !is_time || !is_date {
+    if !is_time || !(1..=9999).contains(&year) {
         return None;
     }
-    let seconds = (days(year, month, day) * 24 + hour) * 3600 + minute * 60 + second - offset;
+    let seconds = (days(year, month, day)? * 24 + hour) * 3600 + minute * 60 + second - offset;
     let is_in_range = (FIRST..=LAST).contains(&seconds);
     is_in_range.then_some(Moment { seconds, nanos })
 }
@@ -59,28 +58,6 @@ pub fn duration(text: &str) -> Option<Moment> {
         seconds: seconds * sign,
         nanos: nanos * i32::try_from(sign).unwrap_or(1),
     })
-}
-
-fn days_in(year: i64, month: i64) -> i64 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
-/// From 1970-01-01, in the Gregorian calendar at all times.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Counted in years that begin in March, so that the leap day comes last.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let before_year = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    before_year + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
 
 /// What is left of a text.

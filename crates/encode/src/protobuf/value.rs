@@ -4,12 +4,14 @@
 //! Rule: what does not fit fails with its path; nothing is left out in silence but nulls, defaults with implicit presence, and members
 //! without a field, which are told.
 
-use super::plan::{Enum, Field, Guesses, Kind as FieldKind, Message, Plan, Shape, Spelling};
-use super::scalar::{Misfit, Scalar, Token};
+use super::plan::{Enum, Field, Kind as FieldKind, Message, Plan, Shape, Spelling};
+use super::scalar::{Flaw, Scalar, Token};
 use super::wire::{self, Gap, Tag, Wire};
+use crate::buffer;
 use crate::document::{Kind, Spot, Text, Value};
-use crate::notice::Notices;
-use crate::unfit::{Shown, Unfit, cut};
+use crate::names::Guesses;
+use crate::notice::{self, Lacking, Notices};
+use crate::unfit::{self, Shown, Unfit, cut};
 
 /// Messages inside messages; the payload itself does not count.
 const LEVELS: usize = 100;
@@ -30,6 +32,8 @@ const EMPTY: Slot = Slot {
 #[derive(Debug)]
 pub struct Writer<'w> {
     pub plan: &'w Plan,
+    /// The name that paths begin with.
+    pub root: &'w str,
     pub out: &'w mut Vec<u8>,
     /// Of every message that is open, its fields' slots, one message behind the other.
     pub slots: &'w mut Vec<Slot>,
@@ -41,7 +45,7 @@ pub struct Writer<'w> {
 impl Writer<'_> {
     /// Writes the whole payload.
     pub fn payload(&mut self, value: Value<'_>) -> Result<(), Unfit> {
-        self.slots.clear();
+        buffer::empty(self.slots);
         self.out.clear();
         self.message(0, value)
     }
@@ -65,7 +69,7 @@ impl Writer<'_> {
         for (index, field) in message.fields.iter().enumerate() {
             match self.slots[first + index].member {
                 Some(member) => self.field(field, value.at(member))?,
-                None if field.required => return Err(missing(message, field)),
+                None if field.required => return Err(missing(message, field, value)),
                 None => {}
             }
         }
@@ -83,14 +87,8 @@ impl Writer<'_> {
         let mut both = false;
         let mut search = message.names.search();
         for (name, member) in value.members() {
-            let found = match name.plain() {
-                Some(plain) => search.find(plain, self.guesses),
-                None => search.find(&name.lossy(), self.guesses),
-            };
-            let Some((field, spelling)) = found else {
-                let place = (&*message.path, &*message.name);
-                self.notices
-                    .unknown_member(message.place, &name.lossy(), place)?;
+            let Some((field, spelling)) = search.find(name, self.guesses) else {
+                self.unknown_member(message, value, name)?;
                 continue;
             };
             let slot = &mut self.slots[first + field];
@@ -99,6 +97,26 @@ impl Writer<'_> {
             slot.spelling = spelling;
         }
         Ok(both)
+    }
+
+    #[cold]
+    fn unknown_member(
+        &mut self,
+        message: &Message,
+        object: Value<'_>,
+        name: Text<'_>,
+    ) -> Result<(), Unfit> {
+        if self.notices.refuses() {
+            return Err(notice::refusal(&message.name, name));
+        }
+        let of = Lacking {
+            place: message.place,
+            name: &message.name,
+            root: self.root,
+            object,
+        };
+        self.notices.dropped(of, name);
+        Ok(())
     }
 
     /// A field under both names: that is an error, unless the first of them did not set it.
@@ -111,7 +129,7 @@ impl Writer<'_> {
         self.slots[first..].fill(EMPTY);
         let mut search = message.names.search();
         for (name, member) in value.entries() {
-            let Some((index, _)) = search.find(&name.lossy(), self.guesses) else {
+            let Some((index, _)) = search.find(name, self.guesses) else {
                 continue;
             };
             if let Some(before) = self.slots[first + index].member {
@@ -273,7 +291,7 @@ impl Writer<'_> {
     fn map_key(&mut self, key: Scalar, name: Text<'_>) -> Result<(), Unfit> {
         Tag::new(1, key.wire()).write(self.out);
         let written = key.write(Token::Text(name), self.out);
-        let unfit = |misfit| key.misfit(misfit, &format!("the key {:?}", cut(&name.lossy(), 40)));
+        let unfit = |flaw| key.flawed(flaw, &format!("the key {:?}", cut(&name.lossy(), 40)));
         written.map(|_| ()).map_err(unfit)
     }
 
@@ -323,7 +341,7 @@ impl Writer<'_> {
                 }
                 Ok(())
             }
-            Err(misfit) => Err(unfit_scalar(scalar, misfit, value)),
+            Err(flaw) => Err(unfit_scalar(scalar, flaw, value)),
         }
     }
 
@@ -350,13 +368,16 @@ impl Writer<'_> {
     }
 }
 
-fn missing(message: &Message, field: &Field) -> Unfit {
+fn missing(message: &Message, field: &Field, object: Value<'_>) -> Unfit {
+    let unknown = object.members().map(|(name, _)| name);
+    let unknown = unknown.filter(|name| message.names.get(*name).is_none());
+    let meant = unfit::probably_meant(&field.name, unknown);
     Unfit::new(format!(
-        "{} is missing required fields: {}",
+        "{} is missing required fields: {}{meant}",
         message.name, field.name
     ))
 }
 
-fn unfit_scalar(scalar: Scalar, misfit: Misfit, value: Value<'_>) -> Unfit {
-    scalar.misfit(misfit, &format!("{} ({})", value.kind(), Shown(value)))
+fn unfit_scalar(scalar: Scalar, flaw: Flaw, value: Value<'_>) -> Unfit {
+    scalar.flawed(flaw, &format!("{} ({})", value.kind(), Shown(value)))
 }

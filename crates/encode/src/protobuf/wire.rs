@@ -1,5 +1,7 @@
 //! Protobuf's wire format: tags, varints, and lengths that are known only after what they stand before.
 
+use crate::varint;
+
 /// How a value is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
@@ -26,42 +28,20 @@ impl Tag {
     }
 
     pub fn write(self, out: &mut Vec<u8>) {
-        varint(out, u64::from(self.0));
+        varint::unsigned(out, u64::from(self.0));
     }
-}
-
-pub fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(low_bits(value) | 0x80);
-        value >>= 7;
-    }
-    out.push(low_bits(value));
-}
-
-fn low_bits(value: u64) -> u8 {
-    value.to_le_bytes()[0] & 0x7F
 }
 
 /// Any signed number, negative ones in ten bytes.
 pub fn signed(out: &mut Vec<u8>, value: i64) {
-    varint(out, value.cast_unsigned());
-}
-
-/// Negative numbers near zero in few bytes.
-pub fn zigzag(out: &mut Vec<u8>, value: i64) {
-    varint(out, (value << 1 ^ value >> 63).cast_unsigned());
+    varint::unsigned(out, value.cast_unsigned());
 }
 
 /// A tag, a length, and so many bytes.
 pub fn sized(out: &mut Vec<u8>, tag: Tag, bytes: &[u8]) {
     tag.write(out);
-    varint(out, bytes.len() as u64);
+    varint::unsigned(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
-}
-
-fn varint_size(value: usize) -> usize {
-    let bits = usize::BITS - (value | 1).leading_zeros();
-    bits.div_ceil(7) as usize
 }
 
 /// Room for a length that will be known later.
@@ -77,7 +57,7 @@ impl Gap {
     pub fn open(out: &mut Vec<u8>, expected: usize) -> Gap {
         let gap = Gap {
             at: out.len(),
-            size: varint_size(expected),
+            size: varint::size(expected as u64),
         };
         out.resize(gap.at + gap.size, 0);
         gap
@@ -87,7 +67,7 @@ impl Gap {
     pub fn close(self, out: &mut Vec<u8>) {
         let start = self.at + self.size;
         let length = out.len() - start;
-        let size = varint_size(length);
+        let size = varint::size(length as u64);
         if size > self.size {
             out.resize(out.len() + size - self.size, 0);
             out.copy_within(start..start + length, self.at + size);
@@ -98,7 +78,7 @@ impl Gap {
         let mut rest = length;
         for place in &mut out[self.at..self.at + size] {
             let more = if rest >= 0x80 { 0x80 } else { 0 };
-            *place = low_bits(rest as u64) | more;
+            *place = varint::low_bits(rest as u64) | more;
             rest >>= 7;
         }
     }
@@ -117,20 +97,9 @@ mod tests {
                 out.extend(std::iter::repeat_n(9, length));
                 gap.close(&mut out);
                 let mut wanted = vec![7];
-                varint(&mut wanted, length as u64);
+                varint::unsigned(&mut wanted, length as u64);
                 wanted.extend(std::iter::repeat_n(9, length));
                 assert_eq!(out, wanted, "{length} bytes, {expected} expected");
-            }
-        }
-    }
-
-    #[test]
-    fn varints_have_as_many_bytes_as_they_need() {
-        for bits in 0..64 {
-            for value in [(1_usize << bits) - 1, 1 << bits] {
-                let mut out = Vec::new();
-                varint(&mut out, value as u64);
-                assert_eq!(out.len(), varint_size(value), "{value}");
             }
         }
     }

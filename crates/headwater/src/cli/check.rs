@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Exit, Format};
 use crate::config::{Config, ConfigError};
-use crate::parts::{self, Database, NoEncoder, Outlet};
+use crate::parts::{self, Broken, Database, NoEncoder, Outlet};
 use crate::pipeline::{NoRecord, Preparer};
 
 /// So many schemas are named.
@@ -61,10 +61,16 @@ fn schemas(config: &Config) -> Result<(Vec<Finding>, Option<Preparer>), ConfigEr
             let preparer = parts::preparer_with(config, encoder)?;
             Ok((finding.into_iter().collect(), Some(preparer)))
         }
-        Err(NoEncoder::Broken(broken)) => {
-            let mend = "correct the file, or leave it out of encode.schemas";
-            let problem = |error: &SchemaError| Finding::problem(error.to_string(), mend);
-            Ok((broken.errors.iter().map(problem).collect(), None))
+        Err(NoEncoder::Broken(Broken { named, errors })) => {
+            let problem = |error: &SchemaError| {
+                let mend = if named.is_envelope(error) {
+                    "correct the file, or remove encode.envelope: an envelope is built in"
+                } else {
+                    "correct the file, or leave it out of encode.schemas"
+                };
+                Finding::problem(named.told(error), mend)
+            };
+            Ok((errors.iter().map(problem).collect(), None))
         }
         Err(NoEncoder::Config(error)) => Err(error),
     }

@@ -96,18 +96,26 @@ impl SchemaFiles {
         })
     }
 
-    /// The error that tells what is wrong with the files themselves: it begins with the file, and ends with the key that
-    /// named it.
+    /// The error that tells what is wrong with the files themselves.
     pub fn refuse(&self, errors: &[SchemaError]) -> ConfigError {
+        let told = errors.iter().map(|error| self.told(error));
+        ConfigError::new(told.map(Problem::without_place).collect())
+    }
+
+    /// The error with the key that named its file.
+    pub fn told(&self, error: &SchemaError) -> String {
+        match &self.envelope {
+            Some(envelope) if self.is_envelope(error) => {
+                format!("{error} ({}, {})", envelope.key(), envelope.place())
+            }
+            _ => format!("{error} ({}, {})", self.list.key(), self.list.place()),
+        }
+    }
+
+    /// Whether the error is about the envelope, and not about a payload's schema.
+    pub fn is_envelope(&self, error: &SchemaError) -> bool {
         let envelope = self.envelope.as_ref();
-        let told = errors.iter().map(|error| {
-            let (key, place) = match envelope.filter(|it| *it.value() == error.file) {
-                Some(envelope) => (envelope.key(), envelope.place()),
-                None => (self.list.key(), self.list.place()),
-            };
-            Problem::without_place(format!("{error} ({key}, {place})"))
-        });
-        ConfigError::new(told.collect())
+        envelope.is_some_and(|envelope| *envelope.value() == error.file)
     }
 
     fn item(&self, item: &Item) -> Result<Vec<PathBuf>, Vec<String>> {

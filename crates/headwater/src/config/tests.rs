@@ -476,8 +476,8 @@ fn what_is_known_but_not_built_is_refused() {
 fn settings_that_contradict_each_other_are_refused() {
     let stdout =
         "name = 'd'\nsource.url = 'sqlite:o.db'\nencode.format = 'json'\n[sink]\nkind = 'stdout'\n";
-    let kafka_only = "says nothing to sink.kind = \"stdout\"; remove it, or the kind";
-    let sqlite = "says nothing to SQLite, which source.url names; remove it";
+    let kafka_only = "means nothing with sink.kind = \"stdout\"; remove it, or the kind";
+    let sqlite = "means nothing with SQLite, which source.url names; remove it";
     let file = "position.file = 'p'\n";
     assert_problems(&[
         (

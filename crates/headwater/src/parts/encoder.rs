@@ -9,7 +9,7 @@ const TOLD: usize = 20;
 
 /// Schemas that cannot be used.
 pub struct Broken<'c> {
-    named: &'c SchemaFiles,
+    pub named: &'c SchemaFiles,
     pub errors: Vec<SchemaError>,
 }
 

@@ -24,6 +24,13 @@ pub enum Ended {
     Sink(Box<dyn Trouble>),
 }
 
+/// So many characters of a row's id are told, and of its failure remembered.
+const SHOWN: usize = 1000;
+
+fn cut(text: &str) -> String {
+    text.chars().take(SHOWN).collect()
+}
+
 /// A row that cannot be published stopped the run.
 #[derive(Debug)]
 pub struct Failed {
@@ -34,13 +41,13 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// As the position record remembers it.
+    /// As the position record remembers it; cut, because a record that is too large could not be written.
     pub fn blocked(&self, since: String) -> Blocked {
         Blocked {
-            id: self.id.clone(),
+            id: cut(&self.id),
             after: self.after.clone(),
             kind: self.failure.kind.name().into(),
-            detail: self.failure.detail.clone(),
+            detail: cut(&self.failure.detail),
             since,
         }
     }
@@ -52,7 +59,9 @@ impl fmt::Display for Failed {
             f,
             "the row with id {} (in the transaction after {}) cannot be published: {}. Nothing was passed over: the next \
              start stands before the same row. Mend what it complains of, then start again",
-            self.id, self.after, self.failure
+            cut(&self.id),
+            self.after,
+            self.failure
         )
     }
 }

@@ -191,18 +191,31 @@ async fn open<O: Origin, D: Destination>(
     let Some(mut record) = read.filter(Record::has_position) else {
         return Err(lost(NoRecord(pipeline.name.clone())));
     };
-    let opened = trial::open(&mut pipeline.origin, &mut pipeline.preparer, &record).await;
-    record.run += 1;
-    if let Err(Ended::Failed(failed)) = &opened {
-        trial::remember(positions, &mut record, failed).await;
+    if let Some(blocked) = record.blocked.clone() {
+        // The number first: a trial can last, and whoever takes the lock over meanwhile takes the next one.
+        begin(positions, &mut record).await?;
+        let (origin, preparer) = (&mut pipeline.origin, &mut pipeline.preparer);
+        let tried = trial::hold(origin, preparer, &record, &blocked).await;
+        if let Err(Ended::Failed(failed)) = &tried {
+            trial::remember(positions, &mut record, failed).await;
+        }
+        tried?;
+        // Forgotten with the next number, before the log is opened: that may need several tries, a trial each would not end.
+        record.blocked = None;
+        begin(positions, &mut record).await?;
     }
-    let source = opened?;
-    record.blocked = None;
-    record.format = FORMAT;
+    let source = pipeline.origin.open(&record).await.map_err(lost)?;
     record.source = source.identity();
+    begin(positions, &mut record).await?;
+    Ok((source, record))
+}
+
+/// Takes the next run number.
+async fn begin<R: Positions>(positions: &mut R, record: &mut Record) -> Result<(), Ended> {
+    record.run += 1;
+    record.format = FORMAT;
     record.written_at = clock::now().to_string();
     record.headwater = env!("CARGO_PKG_VERSION").into();
-    positions.write(&record).map_err(broken)?;
-    positions.written().await.map_err(broken)?;
-    Ok((source, record))
+    positions.write(record).map_err(broken)?;
+    positions.written().await.map_err(broken)
 }

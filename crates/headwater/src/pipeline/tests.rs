@@ -106,6 +106,9 @@ impl Drop for FakeSource {
 }
 
 struct FakeOrigin {
+    /// How often it was opened, and the times at which it could not be.
+    opened: usize,
+    refuse: Arc<Mutex<Vec<usize>>>,
     says: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<Said>>>,
     gone: Arc<tokio::sync::Mutex<mpsc::UnboundedReceiver<()>>>,
     diary: Diary,
@@ -120,6 +123,10 @@ impl Origin for FakeOrigin {
 
     async fn open(&mut self, record: &Record) -> Result<FakeSource, Scripted> {
         self.diary.note(format!("opened at {}", record.position));
+        self.opened += 1;
+        if self.refuse.lock().unwrap().contains(&self.opened) {
+            return Err(Scripted(Severity::Transient, "not free"));
+        }
         Ok(FakeSource {
             says: Arc::clone(&self.says),
             gone: Arc::clone(&self.gone),
@@ -251,6 +258,8 @@ struct Stage {
     broker: mpsc::UnboundedSender<Answer>,
     lose: mpsc::UnboundedSender<()>,
     safe: Arc<tokio::sync::Mutex<()>>,
+    /// The times, counted from one, at which the log cannot be opened.
+    refuse: Arc<Mutex<Vec<usize>>>,
     record: Arc<Mutex<Record>>,
     diary: Diary,
     ask: Ask,
@@ -271,9 +280,12 @@ impl Stage {
         let (lose, gone) = mpsc::unbounded_channel();
         let diary = Diary::default();
         let safe = Arc::new(tokio::sync::Mutex::new(()));
+        let refuse = Arc::default();
         let mut pipeline = Pipeline {
             name: "test".into(),
             origin: FakeOrigin {
+                opened: 0,
+                refuse: Arc::clone(&refuse),
                 says: Arc::new(tokio::sync::Mutex::new(says)),
                 gone: Arc::new(tokio::sync::Mutex::new(gone)),
                 diary: diary.clone(),
@@ -304,6 +316,7 @@ impl Stage {
             broker,
             lose,
             safe,
+            refuse,
             record,
             diary,
             ask,

@@ -24,21 +24,18 @@ const PAST: Duration = Duration::from_secs(30);
 /// How long a record of a row that cannot be published is waited for.
 const WRITING: Duration = Duration::from_secs(10);
 
-/// Opens the log where `record` says; if a row stopped the last run, only after that row was tried.
-pub async fn open<O: Origin>(
+/// Reads the transaction of the row that stopped the last run, from where `record` says; fails as the row does.
+pub async fn hold<O: Origin>(
     origin: &mut O,
     preparer: &mut Preparer,
     record: &Record,
-) -> Result<O::Source, Ended> {
-    let mut source = origin.open(record).await.map_err(lost)?;
-    let Some(blocked) = &record.blocked else {
-        return Ok(source);
-    };
+    blocked: &Blocked,
+) -> Result<(), Ended> {
     let (id, since) = (&*blocked.id, &*blocked.since);
     info!(id, since, "trying the row that stopped the last run first");
-    let tried = Trial::new(preparer, record, blocked)
-        .read(&mut source)
-        .await;
+    let mut source = origin.open(record).await.map_err(lost)?;
+    let trial = Trial::new(preparer, record, blocked);
+    let tried = trial.read(&mut source).await;
     if let Ok(_) | Err(Ended::Failed(_)) = &tried {
         // One reader at a time: the next one, here or after a restart, finds the log free.
         source.close().await;
@@ -50,7 +47,7 @@ pub async fn open<O: Origin>(
             "the row that stopped the last run does not come any more: going on without it"
         ),
     }
-    origin.open(record).await.map_err(lost)
+    Ok(())
 }
 
 /// Writes into the record which row ended the run. Without it the next start publishes again what lies before the row in its
@@ -63,14 +60,13 @@ pub async fn remember<R: Positions>(positions: &mut R, record: &mut Record, fail
         _ => now.clone(),
     };
     let blocked = failed.blocked(since);
-    let known = before.as_ref() == Some(&blocked);
+    if before.as_ref() == Some(&blocked) {
+        return;
+    }
     record.blocked = Some(blocked);
     record.format = FORMAT;
     record.written_at = now;
     record.headwater = env!("CARGO_PKG_VERSION").into();
-    if known {
-        return;
-    }
     let written = async {
         positions.write(record)?;
         positions.written().await
@@ -101,6 +97,8 @@ struct Trial<'a, P> {
     last_mark: String,
     /// Rows were read after the last mark.
     inside: bool,
+    /// The row came, and can be published.
+    mended: bool,
     deadline: Instant,
     messages: Vec<Message>,
 }
@@ -116,6 +114,7 @@ where
             position: P::deserialize(&record.position).ok(),
             last_mark: blocked.after.clone(),
             inside: false,
+            mended: false,
             deadline: Instant::now() + PATIENCE,
             messages: Vec::new(),
         }
@@ -124,30 +123,37 @@ where
     async fn read<S: Source<Position = P>>(mut self, source: &mut S) -> Result<Found, Ended> {
         loop {
             let Ok(item) = timeout_at(self.deadline, source.next()).await else {
-                return Ok(Found::Gone);
+                return Ok(self.found());
             };
-            let found = match item.map_err(lost)? {
+            match item.map_err(lost)? {
                 Item::Row(row) => self.row(&row)?,
-                Item::Mark(position) => self.mark(&position),
+                Item::Mark(position) if self.is_over(&position) => return Ok(self.found()),
                 // There is nothing to confirm; and a server that is being stopped ends the lock's session first.
-                Item::Hurry => None,
-            };
-            if let Some(found) = found {
-                return Ok(found);
+                Item::Mark(_) | Item::Hurry => {}
             }
         }
     }
 
-    fn row(&mut self, row: &Row) -> Result<Option<Found>, Ended> {
+    fn found(&self) -> Found {
+        if self.mended {
+            Found::Mended
+        } else {
+            Found::Gone
+        }
+    }
+
+    /// Every row of the transaction is tried: another one may fail too, or have the same id.
+    fn row(&mut self, row: &Row) -> Result<(), Ended> {
         self.inside = true;
         self.deadline = Instant::now() + PATIENCE;
         self.messages.clear();
         match self.preparer.prepare(row, &mut self.messages) {
             Ok(Outcome::Publish { .. }) => {
                 let is_it = |message: &Message| *message.id == *self.blocked.id;
-                Ok(self.messages.iter().any(is_it).then_some(Found::Mended))
+                self.mended |= self.messages.iter().any(is_it);
+                Ok(())
             }
-            Ok(Outcome::Skip(_)) => Ok(None),
+            Ok(Outcome::Skip(_)) => Ok(()),
             Ok(Outcome::Fail { id, failure }) => {
                 let after = if id == self.blocked.id {
                     &self.blocked.after
@@ -164,21 +170,15 @@ where
         }
     }
 
-    /// The row's transaction was the first one with rows after the position: if one has ended, the row was not in it.
-    fn mark(&mut self, mark: &P) -> Option<Found> {
+    /// Whether the row's transaction has ended: it was the first one with rows after the position.
+    fn is_over(&mut self, mark: &P) -> bool {
         let inside = std::mem::take(&mut self.inside);
         self.last_mark = mark.to_string();
-        if self
-            .position
-            .as_ref()
-            .is_some_and(|position| mark <= position)
-        {
-            return None;
-        }
-        if inside {
-            return Some(Found::Gone);
+        let position = self.position.as_ref();
+        if position.is_some_and(|position| mark <= position) {
+            return false;
         }
         self.deadline = self.deadline.min(Instant::now() + PAST);
-        None
+        inside
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{avro, event, one_field, written};
-use crate::avro::KEPT;
+use crate::buffer::KEPT;
 
 /// Far more than any of these needs, even on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
@@ -67,6 +67,19 @@ fn unions_that_are_tried_without_end_fail() {
         failure.contains("matches no branch") && failure.len() < 20_000,
         "{failure}"
     );
+}
+
+#[test]
+fn finding_the_way_to_what_does_not_fit_costs_no_more_than_trying_it() {
+    let schema = r#"{"type":"record","name":"port.cargo.avro.CrateSealed","fields":[
+        {"name":"list","type":{"type":"array","items":["int",
+            {"type":"record","name":"A","fields":[{"name":"n","type":["int","A","B"]}]},
+            {"type":"record","name":"B","fields":[{"name":"n","type":["int","A","B"]}]}]}}]}"#;
+    let mut avro = avro(schema);
+    let deep = format!("{}null{}", r#"{"n":"#.repeat(16), "}".repeat(16));
+    let payload = format!("{{\"list\":[{}{deep}]}}", "1,".repeat(1_000_000));
+    let failure = soon(|| written(&mut avro, &payload)).expect_err("null");
+    assert!(failure.len() < 20_000, "{failure}");
 }
 
 #[test]

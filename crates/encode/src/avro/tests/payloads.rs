@@ -209,6 +209,126 @@ fn a_tie_and_a_dropped_member_are_told_once_with_their_paths() {
     assert_eq!(avro.unknown_members(), 3);
 }
 
+const TWO_RECORDS: &str = r#"[{"type":"record","name":"A","fields":[{"name":"a","type":"int"}]},
+    {"type":"record","name":"B","fields":[{"name":"a","type":"int"},{"name":"b","type":["null","int"],"default":null}]}]"#;
+
+#[test]
+fn only_what_the_written_branch_of_a_union_lacks_is_dropped() {
+    for union in [
+        TWO_RECORDS.to_owned(),
+        // Tried inside a trial, and written after it.
+        format!(r#"[{{"type":"array","items":{TWO_RECORDS}}},"string"]"#),
+    ] {
+        let is_list = union.starts_with("[{\"type\":\"array\"");
+        let mut avro = avro(&one_field(&union));
+        let mut play = |value: &str| {
+            let value = if is_list {
+                format!("[{value}]")
+            } else {
+                value.to_owned()
+            };
+            written(&mut avro, &format!("{{\"qty\":{value}}}")).expect("fits");
+            (avro.notices(), avro.unknown_members())
+        };
+        let at = if is_list {
+            "port.cargo.avro.CrateSealed.qty[0]: "
+        } else {
+            "port.cargo.avro.CrateSealed.qty: "
+        };
+        let (told, dropped) = play(r#"{"a":1,"b":2}"#);
+        assert_eq!((told.len(), dropped), (1, 0), "{told:?}");
+        assert!(told[0].starts_with(at), "{told:?}");
+        assert!(
+            told[0].contains("avro.A has no field b; it was only tried"),
+            "{told:?}"
+        );
+        let (told, dropped) = play(r#"{"a":1,"b":2,"c":3}"#);
+        assert_eq!((told.len(), dropped), (2, 1), "{told:?}");
+        assert!(
+            told[0].contains("avro.A has no field c; it was only tried"),
+            "{told:?}"
+        );
+        assert!(
+            told[1].contains("member c is dropped: port.cargo.avro.B"),
+            "{told:?}"
+        );
+        // A is written now, with what it lacks; B was tried.
+        let (told, dropped) = play(r#"{"a":1,"d":4}"#);
+        assert_eq!((told.len(), dropped), (2, 2), "{told:?}");
+        assert!(
+            told[0].contains("avro.B has no field d; it was only tried"),
+            "{told:?}"
+        );
+        assert!(
+            told[1].contains("member d is dropped: port.cargo.avro.A"),
+            "{told:?}"
+        );
+        let (told, dropped) = play(r#"{"a":1,"d":4}"#);
+        assert_eq!((told.len(), dropped), (0, 3), "{told:?}");
+    }
+}
+
+#[test]
+fn a_row_that_fails_drops_nothing() {
+    let mut avro = avro(
+        r#"{"type":"record","name":"port.cargo.avro.CrateSealed","fields":[
+        {"name":"leg","type":{"type":"record","name":"Leg","fields":[]}},{"name":"n","type":"int"}]}"#,
+    );
+    written(&mut avro, r#"{"leg":{"colour":1},"n":"x"}"#).expect_err("no int");
+    assert_eq!((avro.notices(), avro.unknown_members()), (vec![], 0));
+    written(&mut avro, r#"{"leg":{"colour":1},"n":1}"#).expect("fits");
+    assert_eq!((avro.notices().len(), avro.unknown_members()), (1, 1));
+}
+
+#[test]
+fn with_fail_a_branch_that_would_drop_members_is_not_taken() {
+    let schema = one_field(TWO_RECORDS);
+    let texts = [(Path::new(FILE), schema.as_str())];
+    let mut avro = Avro::from_texts(&texts, UnknownMembers::Fail).expect("a schema");
+    assert_eq!(
+        written(&mut avro, r#"{"qty":{"a":1,"b":2}}"#),
+        Ok(vec![2, 2, 2, 4])
+    );
+    assert_eq!(written(&mut avro, r#"{"qty":{"a":1}}"#), Ok(vec![0, 2]));
+    let failure = written(&mut avro, r#"{"qty":{"a":1,"c":2}}"#).expect_err("neither");
+    assert!(failure.contains("matches no branch"), "{failure}");
+    assert!(
+        failure.contains("avro.A has no field c, and encode.unknown_members"),
+        "{failure}"
+    );
+    assert!(avro.notices().is_empty() && avro.unknown_members() == 0);
+}
+
+#[test]
+fn a_missing_field_is_told_with_the_member_that_was_probably_meant() {
+    let mut avro = avro(&one_field("\"int\""));
+    let failure = written(&mut avro, r#"{"colour":1,"qyt":2,"x":3}"#).expect_err("missing");
+    assert!(
+        failure.contains("CrateSealed.qty: Missing field: "),
+        "{failure}"
+    );
+    assert!(
+        failure.ends_with("; the payload has qyt, which is no field"),
+        "{failure}"
+    );
+    let failure = written(&mut avro, "{}").expect_err("missing");
+    assert!(failure.ends_with("without a default"), "{failure}");
+    let long = format!("{{\"{}\":1}}", "q".repeat(40_000));
+    assert!(written(&mut avro, &long).expect_err("missing").len() < 500);
+}
+
+#[test]
+fn a_bare_null_takes_nothing_and_says_so() {
+    for (value, kind) in [("null", "NULL (null)"), ("7", "NUMBER (7)")] {
+        let failure = field("\"null\"", value).expect_err(value);
+        assert!(
+            failure.contains("takes no value, not even null"),
+            "{failure}"
+        );
+        assert!(failure.ends_with(kind), "{failure}");
+    }
+}
+
 #[test]
 fn with_fail_a_member_without_field_fails_with_its_path() {
     let schema = one_field(r#"{"type":"record","name":"Leg","fields":[]}"#);

@@ -91,11 +91,31 @@ fn what_is_no_payload_schema_is_refused_naming_what_it_is() {
         (r#"["null","int"]"#, r#"["null","int"]"#),
         (
             r#"{"type":"enum","name":"port.cargo.avro.E","symbols":["A"]}"#,
-            "must be a record",
+            "must be a record, and this is the enum port.cargo.avro.E",
+        ),
+        (
+            r#"{"type":"fixed","name":"port.cargo.avro.F","size":2}"#,
+            "must be a record, and this is the fixed port.cargo.avro.F",
         ),
         (
             r#"{"type":"record","name":"CrateSealed","fields":[]}"#,
             "CrateSealed is not the name",
+        ),
+        (
+            r#"{"type":"record","name":"shop.Opened","fields":[]}"#,
+            "for rows of namespace shop its namespace must be shop.avro",
+        ),
+        (
+            r#"{"type":"record","name":"port.cargo.proto.X","fields":[]}"#,
+            "for rows of namespace port.cargo its namespace must be port.cargo.avro",
+        ),
+        (
+            r#"{"type":"record","name":"avro.X","fields":[]}"#,
+            "its namespace must be the namespace of the rows with .avro behind it",
+        ),
+        (
+            r#"{"type":"record","name":"größe.avro.X","fields":[]}"#,
+            "of the letters A to Z",
         ),
         (
             r#"{"type":"record","name":"port.cargo.proto.X","fields":[]}"#,
@@ -185,6 +205,38 @@ fn what_java_refuses_in_a_schema_is_refused() {
         let error = refused(&record(fields));
         assert!(error.what.contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_type_that_is_not_defined_is_told_with_its_field_and_line() {
+    let schema = record(
+        "\n{\"name\":\"a\",\"type\":[\"null\",\n{\"type\":\"record\",\"name\":\"Leg\",\"fields\":[{\"name\":\"n\",\"type\":\"int\"}]},\n\"strng\"]}",
+    );
+    let error = refused(&schema);
+    assert_eq!(error.line, Some(4), "{error}");
+    let words =
+        "port.cargo.avro.CrateSealed: field a: the type port.cargo.avro.strng is not defined";
+    assert!(error.what.contains(words), "{error}");
+    let twice = "{\"name\":\"f\",\"type\":\"int\"},\n{\"name\":\"f\",\"type\":\"int\"}";
+    assert_eq!(refused(&record(twice)).line, Some(2));
+}
+
+#[test]
+fn the_envelope_is_no_payloads_schema() {
+    let error = refused(crate::avro::envelope::BUILT_IN);
+    for words in [
+        "actionevent.avro.ActionEvent is the envelope",
+        "built in",
+        "encode.envelope",
+    ] {
+        assert!(error.what.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_mark_at_the_beginning_of_a_file_is_passed_over() {
+    let schema = format!("\u{FEFF}{}", record(r#"{"name":"a","type":"int"}"#));
+    assert_eq!(written(&mut avro(&schema), r#"{"a":1}"#), Ok(vec![2]));
 }
 
 #[test]

@@ -45,13 +45,15 @@ impl Shelf {
     }
 
     fn read(&self, file: &Path) -> io::Result<String> {
-        match self {
-            Shelf::Disk => fs::read_to_string(file),
-            Shelf::Memory(texts) => texts
-                .get(file)
-                .cloned()
-                .ok_or_else(|| io::ErrorKind::NotFound.into()),
+        let mut text = match self {
+            Shelf::Disk => fs::read_to_string(file)?,
+            Shelf::Memory(texts) => texts.get(file).cloned().ok_or(io::ErrorKind::NotFound)?,
+        };
+        // Editors put a mark at the beginning, which protoc passes over.
+        if text.starts_with('\u{FEFF}') {
+            text.remove(0);
         }
+        Ok(text)
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind as Declared, MessageDescriptor, Syntax};
 
-use super::names::Guesses;
-use super::{Enum, EnumValue, Field, Kind, Known, Message, Names, Plan, Shape, Spelling};
+use super::{Enum, EnumValue, Field, Kind, Known, Message, Plan, Shape, Spelling};
+use crate::names::{Guesses, Names};
 use crate::notice::Place;
 use crate::protobuf::scalar::Scalar;
 use crate::protobuf::wire::{Tag, Wire};
@@ -24,10 +24,10 @@ impl Compiling {
             found: HashMap::new(),
             waiting: Vec::new(),
         };
-        walk.index(root, root.full_name());
+        walk.index(root);
         let mut messages = Vec::new();
-        while let Some((descriptor, path)) = walk.waiting.get(messages.len()).cloned() {
-            messages.push(self.message(&descriptor, path, &mut walk)?);
+        while let Some(descriptor) = walk.waiting.get(messages.len()).cloned() {
+            messages.push(self.message(&descriptor, &mut walk)?);
         }
         Ok(Plan { messages })
     }
@@ -35,15 +35,12 @@ impl Compiling {
     fn message(
         &mut self,
         descriptor: &MessageDescriptor,
-        path: String,
         walk: &mut Walk,
     ) -> Result<Message, String> {
         let mut declared: Vec<FieldDescriptor> = descriptor.fields().collect();
         declared.sort_by_key(FieldDescriptor::number);
-        let fields: Result<Vec<Field>, String> = declared
-            .iter()
-            .map(|field| walk.field(field, &path))
-            .collect();
+        let fields: Result<Vec<Field>, String> =
+            declared.iter().map(|field| walk.field(field)).collect();
         let place_of = |field: &FieldDescriptor| {
             let number = field.number();
             declared.partition_point(|other| other.number() < number)
@@ -52,20 +49,17 @@ impl Compiling {
         let mut by_index: Vec<&FieldDescriptor> = declared.iter().collect();
         by_index.sort_by(|a, b| a.path().cmp(b.path()));
         let names = by_index.into_iter().flat_map(|field| {
-            let own = (field.name().to_owned(), place_of(field), Spelling::Own);
-            let json = (
-                field.json_name().to_owned(),
-                place_of(field),
-                Spelling::Json,
-            );
-            [own, json]
+            let place = place_of(field);
+            [
+                (field.name(), (place, Spelling::Own)),
+                (field.json_name(), (place, Spelling::Json)),
+            ]
         });
-        let names = Names::new(names.collect(), &mut self.guesses);
+        let names = Names::new(names, &mut self.guesses);
         let oneofs = descriptor.oneofs().filter(|oneof| !oneof.is_synthetic());
         self.places += 1;
         Ok(Message {
             name: descriptor.full_name().into(),
-            path: path.into(),
             place: Place(self.places),
             fields: fields?,
             names,
@@ -79,22 +73,21 @@ impl Compiling {
 /// The messages of one event type, as they are met.
 struct Walk {
     found: HashMap<String, usize>,
-    waiting: Vec<(MessageDescriptor, String)>,
+    waiting: Vec<MessageDescriptor>,
 }
 
 impl Walk {
-    fn index(&mut self, descriptor: &MessageDescriptor, path: &str) -> usize {
+    fn index(&mut self, descriptor: &MessageDescriptor) -> usize {
         let next = self.waiting.len();
         let name = descriptor.full_name().to_owned();
         let index = *self.found.entry(name).or_insert(next);
         if index == next {
-            self.waiting.push((descriptor.clone(), path.to_owned()));
+            self.waiting.push(descriptor.clone());
         }
         index
     }
 
-    fn field(&mut self, field: &FieldDescriptor, path: &str) -> Result<Field, String> {
-        let path = format!("{path}.{}", field.name());
+    fn field(&mut self, field: &FieldDescriptor) -> Result<Field, String> {
         let (shape, declared) = match map_entry(field)? {
             Some((key, value)) => (Shape::Map { key }, value),
             None if field.is_list() => {
@@ -107,12 +100,10 @@ impl Walk {
             }
         };
         let kind = match &declared {
-            Declared::Message(message) if field.is_group() => {
-                Kind::Group(self.index(message, &path))
-            }
+            Declared::Message(message) if field.is_group() => Kind::Group(self.index(message)),
             Declared::Message(message) => match known(message)? {
                 Some(known) => Kind::Known(known),
-                None => Kind::Message(self.index(message, &path)),
+                None => Kind::Message(self.index(message)),
             },
             Declared::Enum(declared) => Kind::Enum(Box::new(enumeration(declared))),
             scalar => Kind::Scalar(Scalar::of(scalar).ok_or("a type that is not known")?),

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{payload, proto3};
-use crate::protobuf::{KEPT, Protobuf};
+use crate::buffer::KEPT;
+use crate::protobuf::Protobuf;
 
 const BODY: &str = "message CrateSealed { CrateSealed next = 1; string text = 2; int32 int = 3; uint64 big = 4; double number = 5; \
     float small = 6; google.protobuf.Value any = 7; map<string,int32> map = 8; repeated CrateSealed list = 9; bytes raw = 10; \

@@ -290,6 +290,25 @@ fn members_without_a_field_are_told_once_for_each_event_type_and_counted() {
 }
 
 #[test]
+fn a_member_without_a_field_is_told_where_it_stood() {
+    let mut encoder = proto3(
+        "message Place { string port = 1; } message CrateSealed { Place billing = 1; repeated Place shipping = 2; }",
+    );
+    let json = r#"{"billing":{"port":"x"},"shipping":[{},{"colour":1}]}"#;
+    payload(&mut encoder, json).expect("encodes");
+    let told = encoder.notices();
+    let start = "port.cargo.proto.CrateSealed.shipping[1]: member colour is dropped";
+    assert!(told.len() == 1 && told[0].starts_with(start), "{told:?}");
+}
+
+#[test]
+fn a_missing_field_is_told_with_the_member_that_was_probably_meant() {
+    let mut encoder = proto2("message CrateSealed { required int32 amount = 1; }");
+    let words = ["missing required fields: amount; the payload has amuont"];
+    fails(&mut encoder, r#"{"x":1,"amuont":1}"#, "", &words);
+}
+
+#[test]
 fn members_without_a_field_fail_if_that_is_wanted() {
     let texts = [(
         std::path::Path::new("a.proto"),

@@ -162,6 +162,46 @@ fn files_that_cannot_be_used_are_named_with_the_line_and_what_is_wrong() {
 }
 
 #[test]
+fn a_package_that_no_row_has_is_refused_with_the_one_that_is_wanted() {
+    let shop = "syntax = \"proto3\"; package shop; message Opened { }";
+    refused(
+        &[("shop.proto", shop)],
+        &["shop.proto"],
+        &[
+            "shop.Opened",
+            "for rows of namespace shop its package must be shop.proto",
+        ],
+    );
+}
+
+#[test]
+fn the_envelope_is_no_payloads_schema() {
+    refused(
+        &[("action_event.proto", crate::protobuf::envelope::BUILT_IN)],
+        &["action_event.proto"],
+        &[
+            "actionevent.protobuf.ActionEvent is the envelope",
+            "built in",
+            "encode.envelope",
+        ],
+    );
+}
+
+#[test]
+fn a_mark_at_the_beginning_of_a_file_is_passed_over() {
+    let files = [
+        ("crate.proto", format!("\u{FEFF}{CRATE}")),
+        ("shared/leg.proto", format!("\u{FEFF}{LEG}")),
+    ];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let (_folder, loaded) = load(&files, &["crate.proto"], None);
+    assert_eq!(
+        loaded.expect("compiles").schemas(),
+        ["port.cargo.proto.CrateSealed"]
+    );
+}
+
+#[test]
 fn two_files_for_one_name_are_refused_naming_both() {
     let one = "syntax = \"proto3\"; package a.proto; message A { }";
     let other = "syntax = \"proto3\"; package a.proto; message A { int32 x = 1; }";

@@ -34,7 +34,7 @@ pub(super) fn check(written: &mut Written) -> Option<Encode> {
 }
 
 fn json(written: &mut Written) -> Option<JsonStyle> {
-    let what = "says nothing to encode.format = \"json\", which has no schemas; remove it";
+    let what = "means nothing with encode.format = \"json\", which has no schemas; remove it";
     written.contradict(&["encode.unknown_members", "encode.envelope"], what);
     // An empty list says so itself.
     if let Some(schemas) = written.list("encode.schemas") {
@@ -49,7 +49,7 @@ fn json(written: &mut Written) -> Option<JsonStyle> {
 
 fn schemas(written: &mut Written, kind: SchemaKind) -> Option<SchemaFiles> {
     let (format, example) = (kind.format(), kind.example());
-    let what = format!("says nothing to encode.format = \"{format}\"; remove it");
+    let what = format!("means nothing with encode.format = \"{format}\"; remove it");
     written.contradict(&["encode.json_style"], &what);
     let wanted = format!(
         "encode.format = \"{format}\" wants the files of the payloads' schemas, such as [{example:?}]"

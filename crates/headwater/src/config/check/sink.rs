@@ -90,7 +90,7 @@ fn stdout(written: &mut Written) {
             "sink.create_topics",
             "sink.properties",
         ],
-        "says nothing to sink.kind = \"stdout\"; remove it, or the kind",
+        "means nothing with sink.kind = \"stdout\"; remove it, or the kind",
     );
 }
 

@@ -233,7 +233,7 @@ fn sqlite(written: &mut Written) -> Option<TableName> {
             "source.publication",
             "source.silence_timeout",
         ],
-        "says nothing to SQLite, which source.url names; remove it",
+        "means nothing with SQLite, which source.url names; remove it",
     );
     let table = written.text_or("source.table", Some("events".to_owned()))?;
     let holds = !table.value().contains(['.', '"']);

@@ -41,7 +41,7 @@ fn each_format_takes_its_own_keys() {
 
 #[test]
 fn what_does_not_fit_the_format_is_refused() {
-    let no_schemas = "says nothing to encode.format = \"json\", which has no schemas; remove it";
+    let no_schemas = "means nothing with encode.format = \"json\", which has no schemas; remove it";
     let wanted = "encode.format = \"avro\" wants the files of the payloads' schemas, such as [\"schemas/*.avsc\"]";
     let proto = "encode.format = \"protobuf\" wants the files of the payloads' schemas, such as [\"schemas/*.proto\"]";
     let json = |line: &str| encode(&format!("format = \"json\"\n{line}"));
@@ -72,7 +72,7 @@ fn what_does_not_fit_the_format_is_refused() {
         ),
         (
             &encode("format = \"avro\"\nschemas = [\"a\"]\njson_style = \"embedded\""),
-            "conf/hw.toml:9: encode.json_style: says nothing to encode.format = \"avro\"; remove it",
+            "conf/hw.toml:9: encode.json_style: means nothing with encode.format = \"avro\"; remove it",
         ),
         (
             &encode("format = \"avro\"\nschemas = [\"a\"]\nunknown_members = \"drop\""),

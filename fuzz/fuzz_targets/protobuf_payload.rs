@@ -1,0 +1,8 @@
+//! Any payload against the golden Protobuf schemas.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|input: &[u8]| headwater_fuzz::protobuf_payload(input));
+
+#[cfg(not(fuzzing))]
+fn main() {}
