@@ -37,70 +37,40 @@ impl Json {
     pub(crate) fn encode(&mut self, event: &Event<'_>) -> Result<&[u8], Failure> {
         check_event_type(&event.event_type)?;
         check_object(&mut self.document, &event.payload)?;
-        let object = Object::open(&mut self.buffer);
-        match self.style {
-            JsonStyle::Embedded => {
-                check_json(&mut self.document, &event.action_params)?;
-                embedded(object, event);
-            }
-            JsonStyle::Debezium => debezium(object, event),
+        if self.style == JsonStyle::Embedded {
+            check_json(&mut self.document, &event.action_params)?;
         }
+        let mut object = Object::open(self.style, &mut self.buffer);
+        object.text(Role::Id, &event.id);
+        object.text(Role::Namespace, &event.namespace);
+        object.text(Role::ActionId, &event.action_id);
+        object.text(Role::ActionName, &event.action_name);
+        object.json(Role::ActionParams, &event.action_params);
+        object.date(Role::StartedDate, event.started_date);
+        object.date(Role::CompletionDate, event.completion_date);
+        object.optional_text(Role::ModelId, event.model_id.as_deref());
+        object.optional_text(Role::ModelType, event.model_type.as_deref());
+        object.text(Role::EventType, &event.event_type);
+        object.json(Role::Payload, &event.payload);
+        object.date(Role::EventDate, event.event_date);
+        object.flag(Role::Delivered, event.delivered);
+        object.close();
         Ok(&self.buffer)
     }
 }
 
-fn embedded(mut object: Object<'_>, event: &Event<'_>) {
-    object.text(Role::Id, &event.id);
-    object.text(Role::Namespace, &event.namespace);
-    object.text(Role::ActionId, &event.action_id);
-    object.text(Role::ActionName, &event.action_name);
-    object.raw(Role::ActionParams, &event.action_params);
-    object.date(Role::StartedDate, event.started_date);
-    object.date(Role::CompletionDate, event.completion_date);
-    object.optional_text(Role::ModelId, event.model_id.as_deref());
-    object.optional_text(Role::ModelType, event.model_type.as_deref());
-    object.text(Role::EventType, &event.event_type);
-    object.raw(Role::Payload, &event.payload);
-    object.date(Role::EventDate, event.event_date);
-    object.raw(Role::Delivered, boolean(event.delivered.is_set()));
-    object.close();
-}
-
-/// Parameters and payload are text like any other: what they hold cannot break the message.
-fn debezium(mut object: Object<'_>, event: &Event<'_>) {
-    object.jackson_text(Role::Id, &event.id);
-    object.jackson_text(Role::Namespace, &event.namespace);
-    object.jackson_text(Role::ActionId, &event.action_id);
-    object.jackson_text(Role::ActionName, &event.action_name);
-    object.jackson_text(Role::ActionParams, &event.action_params);
-    object.number(Role::StartedDate, event.started_date);
-    object.number(Role::CompletionDate, event.completion_date);
-    object.optional_jackson_text(Role::ModelId, event.model_id.as_deref());
-    object.optional_jackson_text(Role::ModelType, event.model_type.as_deref());
-    object.jackson_text(Role::EventType, &event.event_type);
-    object.jackson_text(Role::Payload, &event.payload);
-    object.number(Role::EventDate, event.event_date);
-    match event.delivered {
-        Flag::Bool(delivered) => object.raw(Role::Delivered, boolean(delivered)),
-        Flag::Number(delivered) => object.number(Role::Delivered, delivered),
-    }
-    object.close();
-}
-
-fn boolean(value: bool) -> &'static str {
-    if value { "true" } else { "false" }
-}
-
 /// An object under way in a buffer. Writing to a `Vec` cannot fail, so its results are not looked at.
 struct Object<'b> {
+    style: JsonStyle,
     buffer: &'b mut Vec<u8>,
     separator: u8,
 }
 
 impl<'b> Object<'b> {
-    fn open(buffer: &'b mut Vec<u8>) -> Object<'b> {
+    fn open(style: JsonStyle, buffer: &'b mut Vec<u8>) -> Object<'b> {
         buffer::empty(buffer);
         Object {
+            style,
             buffer,
             separator: b'{',
         }
@@ -119,9 +89,30 @@ impl<'b> Object<'b> {
         self.buffer.extend_from_slice(json.as_bytes());
     }
 
-    fn text(&mut self, role: Role, text: &str) {
+    /// A column that holds JSON. As text it is like any other: what it holds cannot break the message.
+    fn json(&mut self, role: Role, json: &str) {
+        match self.style {
+            JsonStyle::Embedded => self.raw(role, json),
+            JsonStyle::Debezium => self.text(role, json),
+        }
+    }
+
+    fn date(&mut self, role: Role, micros: i64) {
         self.name(role);
-        let _ = serde_json::to_writer(&mut *self.buffer, text);
+        let _ = match self.style {
+            JsonStyle::Embedded => write!(self.buffer, "\"{}\"", Instant(micros)),
+            JsonStyle::Debezium => write!(self.buffer, "{micros}"),
+        };
+    }
+
+    fn flag(&mut self, role: Role, flag: Flag) {
+        match (self.style, flag) {
+            (JsonStyle::Debezium, Flag::Number(number)) => {
+                self.name(role);
+                let _ = write!(self.buffer, "{number}");
+            }
+            (_, flag) => self.raw(role, if flag.is_set() { "true" } else { "false" }),
+        }
     }
 
     fn optional_text(&mut self, role: Role, text: Option<&str>) {
@@ -131,17 +122,7 @@ impl<'b> Object<'b> {
         }
     }
 
-    fn date(&mut self, role: Role, micros: i64) {
-        self.name(role);
-        let _ = write!(self.buffer, "\"{}\"", Instant(micros));
-    }
-
-    fn number(&mut self, role: Role, number: i64) {
-        self.name(role);
-        let _ = write!(self.buffer, "{number}");
-    }
-
-    fn jackson_text(&mut self, role: Role, text: &str) {
+    fn text(&mut self, role: Role, text: &str) {
         self.name(role);
         self.buffer.push(b'"');
         let mut copied = 0;
@@ -151,14 +132,14 @@ impl<'b> Object<'b> {
             }
             self.buffer.extend_from_slice(&text.as_bytes()[copied..at]);
             copied = at + 1;
-            self.jackson_escape(byte);
+            self.escape(byte);
         }
         self.buffer.extend_from_slice(&text.as_bytes()[copied..]);
         self.buffer.push(b'"');
     }
 
     /// As Jackson escapes what must be escaped: it has hexadecimal digits in upper case.
-    fn jackson_escape(&mut self, byte: u8) {
+    fn escape(&mut self, byte: u8) {
         let letter = match byte {
             b'"' | b'\\' => byte,
             0x08 => b'b',
@@ -172,13 +153,6 @@ impl<'b> Object<'b> {
             }
         };
         self.buffer.extend_from_slice(&[b'\\', letter]);
-    }
-
-    fn optional_jackson_text(&mut self, role: Role, text: Option<&str>) {
-        match text {
-            Some(text) => self.jackson_text(role, text),
-            None => self.raw(role, "null"),
-        }
     }
 
     fn close(self) {

@@ -30,7 +30,7 @@ fn encoder(text: &str) -> Protobuf {
 }
 
 /// proto3, package `port.cargo.proto`, the well-known types imported.
-fn proto3(body: &str) -> Protobuf {
+fn proto3_text(body: &str) -> String {
     let imports = [
         "any",
         "duration",
@@ -42,9 +42,11 @@ fn proto3(body: &str) -> Protobuf {
     ]
     .map(|name| format!("import \"google/protobuf/{name}.proto\";\n"))
     .concat();
-    encoder(&format!(
-        "syntax = \"proto3\";\npackage port.cargo.proto;\n{imports}{body}"
-    ))
+    format!("syntax = \"proto3\";\npackage port.cargo.proto;\n{imports}{body}")
+}
+
+fn proto3(body: &str) -> Protobuf {
+    encoder(&proto3_text(body))
 }
 
 fn proto2(body: &str) -> Protobuf {

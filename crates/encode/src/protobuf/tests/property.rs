@@ -8,7 +8,7 @@ use prost_reflect::prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use serde_json::{Value, json};
 
-use super::{event, proto3};
+use super::{event, proto3, proto3_text};
 use crate::protobuf::Protobuf;
 use crate::protobuf::files::{self, Shelf};
 
@@ -87,18 +87,7 @@ fn body(fields: &[Field]) -> String {
 }
 
 fn descriptor(body: &str) -> MessageDescriptor {
-    let imports = [
-        "any",
-        "duration",
-        "empty",
-        "field_mask",
-        "struct",
-        "timestamp",
-        "wrappers",
-    ]
-    .map(|name| format!("import \"google/protobuf/{name}.proto\";\n"))
-    .concat();
-    let text = format!("syntax = \"proto3\";\npackage port.cargo.proto;\n{imports}{body}");
+    let text = proto3_text(body);
     let file = Path::new("crate.proto");
     let loaded = files::one(file, &[], &Shelf::memory(&[(file, &text)])).expect("a schema");
     let mut messages = loaded.messages.into_iter();
