@@ -14,6 +14,10 @@ const ROOMS: &[(&str, &[&str])] = &[
             "headwater/src/cli/demo.rs",
         ],
     ),
+    (
+        "rustls",
+        &["source/src/postgres/tls.rs", "source/src/postgres/wire.rs"],
+    ),
     ("apache_avro", &[]),
     ("prost", &["encode/src/protobuf"]),
     ("protox", &["encode/src/protobuf"]),

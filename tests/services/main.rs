@@ -19,6 +19,8 @@ mod privileges;
 mod readers;
 mod scene;
 mod settings;
+mod several_hosts;
 mod skips;
 mod stop;
+mod tls;
 mod writers;

@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 
 pub use check::{
     Compression, Config, Database, Encode, Kafka, Log, LogFormat, LogLevel, PositionStore,
-    Postgres, Property, Route, SinkKind, Snapshot,
+    Postgres, Property, Route, SinkKind, Snapshot, Tls,
 };
 pub use problem::ConfigError;
 pub use schema::SchemaFiles;
-pub use url::Host;
+pub use url::{Host, Listening};
 
 use problem::{Place, Problem};
 use written::Written;

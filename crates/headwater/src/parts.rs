@@ -22,30 +22,38 @@ pub enum Database {
     Sqlite(sqlite::Settings),
 }
 
-pub fn database(config: &Config) -> Database {
+/// Reads the files that protect the connection.
+pub fn database(config: &Config) -> Result<Database, ConfigError> {
     let source = config.source();
-    match &source.database {
+    Ok(match &source.database {
         config::Database::Sqlite(path) => Database::Sqlite(sqlite::Settings {
             name: config.name().to_owned(),
             path: path.clone(),
             table: source.table.name.clone(),
         }),
         config::Database::Postgres(postgres) => {
-            Database::Postgres(postgres_settings(config, postgres))
+            Database::Postgres(postgres_settings(config, postgres)?)
         }
-    }
+    })
 }
 
-fn postgres_settings(config: &Config, postgres: &config::Postgres) -> postgres::Settings {
+fn postgres_settings(
+    config: &Config,
+    postgres: &config::Postgres,
+) -> Result<postgres::Settings, ConfigError> {
     let table = &config.source().table;
     let password = postgres.password.clone();
-    postgres::Settings {
-        name: config.name().to_owned(),
-        host: match &postgres.host {
+    let server = |it: &config::Listening| postgres::Server {
+        host: match &it.host {
             config::Host::Tcp(name) => name.clone(),
             config::Host::Socket(folder) => folder.display().to_string(),
         },
-        port: postgres.port,
+        port: it.port,
+    };
+    Ok(postgres::Settings {
+        name: config.name().to_owned(),
+        servers: postgres.servers.iter().map(server).collect(),
+        tls: tls(&postgres.tls)?,
         user: postgres.user.clone(),
         // Read anew for each connection: the file or the command's answer may have changed since.
         password: Arc::new(move || match password.read() {
@@ -58,7 +66,25 @@ fn postgres_settings(config: &Config, postgres: &config::Postgres) -> postgres::
         slot: postgres.slot.clone(),
         publication: postgres.publication.clone(),
         silence_timeout: postgres.silence_timeout,
-    }
+    })
+}
+
+/// A file that cannot be used is told with the line of the key that names it.
+fn tls(tls: &config::Tls) -> Result<postgres::Tls, ConfigError> {
+    let ca = tls.ca.as_ref().map(|ca| ca.value().as_path());
+    let own = tls.own.as_ref().map(|(cert, key)| postgres::OwnFiles {
+        cert: cert.value(),
+        key: key.value(),
+    });
+    postgres::Tls::load(*tls.mode.value(), ca, own).map_err(|flaw| {
+        let place = match (&flaw, &tls.ca, &tls.own) {
+            (postgres::TlsFlaw::Ca(_), Some(ca), _) => ca,
+            (postgres::TlsFlaw::Cert(_), _, Some((cert, _))) => cert,
+            (postgres::TlsFlaw::Key(_), _, Some((_, key))) => key,
+            _ => return tls.mode.problem(flaw),
+        };
+        place.problem(flaw)
+    })
 }
 
 pub fn outbox() -> Outbox {

@@ -8,19 +8,22 @@ mod learned;
 mod lock;
 mod pace;
 mod position;
+mod relay;
 mod resume;
 mod rows;
 mod session;
+mod settings;
 mod setup;
 mod snapshot;
 mod stream;
 mod timeline;
+mod tls;
 mod value;
 mod verdict;
 mod watch;
+mod wire;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use headwater_core::positions::Record;
 use headwater_core::source::{Item, Origin, Source};
@@ -28,8 +31,10 @@ use tokio::sync::watch::Receiver;
 use tracing::info;
 
 pub use position::{Identity, Lsn, NotAnLsn};
+pub use settings::{Password, Server, Settings};
 pub use setup::{Begun, check, count_events, dry_run, init, slot_position};
 pub use snapshot::{each_latest, follow, latest};
+pub use tls::{OwnFiles, Tls, TlsFlaw, TlsMode};
 
 use crate::Error;
 use catalog::{Catalog, Looking};
@@ -43,48 +48,6 @@ use session::Session;
 use stream::{Frame, Gate, Stream, System};
 use timeline::History;
 use watch::Watch;
-
-/// Gives the password, if there is one, or says why it cannot. Asked at each connection, so that it may change.
-pub type Password = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
-
-/// Which database, which table, and through what.
-#[derive(Clone)]
-pub struct Settings {
-    /// The pipeline's.
-    pub name: String,
-    /// A name, an address, or the folder of a socket (it begins with `/`).
-    pub host: String,
-    pub port: u16,
-    pub user: String,
-    pub password: Password,
-    pub database: String,
-    pub schema: String,
-    pub table: String,
-    pub slot: String,
-    pub publication: String,
-    /// Nothing heard for so long, not even a keepalive: the connection is given up.
-    pub silence_timeout: Duration,
-}
-
-impl Settings {
-    fn password(&self) -> Result<Option<String>, Error> {
-        (self.password)().map_err(|why| {
-            let what = format!("the password of role {} cannot be had: {why}", self.user);
-            Error::fatal(what, verdict::PASSWORD)
-        })
-    }
-
-    /// The table's name in a sentence or a piece of advice; quoted only where it must be.
-    fn qualified(&self) -> String {
-        let part = |name: &str| {
-            let plain = name
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-            if plain { name.to_owned() } else { ident(name) }
-        };
-        format!("{}.{}", part(&self.schema), part(&self.table))
-    }
-}
 
 /// A name as an SQL identifier.
 fn ident(name: &str) -> String {
@@ -121,10 +84,11 @@ impl Origin for Postgres {
     }
 
     async fn open(&mut self, record: &Record) -> Result<Log, Error> {
-        let settings = &self.settings;
         let (then, position) = remembered(record)?;
-        let lost = self.lock.as_ref().map(Lock::lost);
-        let lost = lost.ok_or_else(lock_lost)?;
+        let lock = self.lock.as_ref().ok_or_else(lock_lost)?;
+        // The lock counts on its own server only.
+        let settings = lock.settings();
+        let lost = lock.lost();
 
         let session = Session::open(settings).await?;
         let facts = Facts::read(&session, settings).await?;

@@ -27,7 +27,7 @@ pub use kafka::{Consumed, Kafka, KafkaOptions};
 pub use load::{Committed, Load, Writing, Written, bulk_rows};
 pub use pipeline::Pipeline;
 pub use port::free_port;
-pub use postgres::{Database, PASSWORD, Postgres, USER};
+pub use postgres::{CERTIFIED, Database, PASSWORD, Papers, Postgres, SecurePostgres, Shown, USER};
 pub use proxy::Proxy;
 
 /// A name that no other test uses: the hint and eight random characters, fit for a topic, a database or a pipeline.

@@ -22,9 +22,13 @@ use crate::place;
 use crate::port::free_port;
 use crate::process::{Launch, Process, append_to, as_pid, children};
 
+mod certificate;
 mod database;
+mod secure;
 
+pub use certificate::{Papers, Shown};
 pub use database::Database;
+pub use secure::{CERTIFIED, SecurePostgres};
 
 /// The role that Headwater connects as; its password is really asked for.
 pub const USER: &str = "headwater";

@@ -16,7 +16,7 @@ use crate::parts::{self, Database, Outlet};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub async fn adopt(config: &Config) -> Result<(), Exit> {
-    match parts::database(config) {
+    match parts::database(config)? {
         Database::Postgres(settings) => {
             let mut origin = Postgres::new(settings.clone());
             alone(config, &mut origin).await?;

@@ -27,6 +27,7 @@ struct Line<'f> {
 
 pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
+    let database = parts::database(config)?;
     let understood = format!("{} is understood", config.file().display());
     let mut findings = vec![Finding::ok(understood)];
     let (schemas, preparer) = schemas(config)?;
@@ -40,7 +41,7 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
         Ok(None)
     };
     let at = record.as_ref().ok().and_then(Option::as_ref);
-    findings.extend(source(config, at, preparer).await);
+    findings.extend(source(&database, at, preparer).await);
     findings.extend(seen);
     findings.extend(record.err());
     tell(&findings, format);
@@ -89,20 +90,19 @@ fn named(names: &[&str]) -> String {
 
 /// What the database has, and what its rows would become.
 async fn source(
-    config: &Config,
+    database: &Database,
     record: Option<&Record>,
     preparer: Option<Preparer>,
 ) -> Vec<Finding> {
     let outbox = parts::outbox();
-    let database = parts::database(config);
-    let mut findings = match &database {
+    let mut findings = match database {
         Database::Postgres(settings) => postgres::check(settings, &outbox, record).await,
         Database::Sqlite(settings) => sqlite::setup::check(settings, &outbox, record).await,
     };
     // Of a database that cannot be reached nothing but that is found.
     let reached = findings.iter().any(|it| it.level != Level::Problem);
     if let Some(preparer) = preparer.filter(|_| reached) {
-        findings.extend(latest::look(&database, preparer).await);
+        findings.extend(latest::look(database, preparer).await);
     }
     findings
 }

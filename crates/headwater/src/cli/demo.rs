@@ -129,7 +129,7 @@ fn ended_badly(error: &tokio::task::JoinError) -> Exit {
 }
 
 async fn pipeline(config: &Config, delivered: &Delivered, mut stop: Stop) -> Result<Tally, Exit> {
-    let Database::Sqlite(settings) = parts::database(config) else {
+    let Database::Sqlite(settings) = parts::database(config)? else {
         unreachable!("the demo's own configuration names a SQLite file")
     };
     let mut pipeline = Pipeline {

@@ -32,6 +32,7 @@ pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
         return plan(config).await;
     }
     let outlet = Outlet::new(config)?;
+    parts::database(config)?;
     let (_sink, mut positions) = outlet.connect()?;
     let mut made = first(config, &outlet, &mut positions).await?;
     if made.is_empty() {
@@ -86,7 +87,7 @@ async fn first(
     if record.is_some_and(|record| record.has_position()) {
         return Ok(topic.into_iter().collect());
     }
-    match parts::database(config) {
+    match parts::database(config)? {
         // Alone: of two that are started at once, the second one waits, and then finds everything made.
         Database::Postgres(settings) => {
             let mut origin = Postgres::new(settings);
@@ -106,7 +107,7 @@ async fn make(
     positions: &mut AnyPositions,
 ) -> Result<Vec<String>, Exit> {
     let mut made: Vec<String> = topic.into_iter().collect();
-    let database = parts::database(config);
+    let database = parts::database(config)?;
     let record = positions.read().await?;
     if record.as_ref().is_some_and(Record::has_position) {
         return Ok(made);
@@ -137,11 +138,11 @@ async fn make(
 /// For a pipeline that has a position: makes publication and slot if they are gone, and leaves the position as it is. A
 /// new slot is ahead of it, so `run` refuses until a person decides.
 async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<String>, Exit> {
-    let Database::Postgres(_) = parts::database(config) else {
+    let Database::Postgres(_) = parts::database(config)? else {
         return Ok(Vec::new());
     };
     let record = positions.read().await?;
-    let (beginning, mut made) = begin(config, &parts::database(config), None).await?;
+    let (beginning, mut made) = begin(config, &parts::database(config)?, None).await?;
     if !made.is_empty() {
         made.push(format!(
             "the position record was left as it is, at {}; a new slot begins at {}, and what was committed between the two is \
@@ -273,7 +274,7 @@ pub async fn write(positions: &mut AnyPositions, record: &Record) -> Result<(), 
 }
 
 async fn plan(config: &Config) -> Result<(), Exit> {
-    if let Database::Postgres(settings) = parts::database(config) {
+    if let Database::Postgres(settings) = parts::database(config)? {
         for sql in postgres::dry_run(&settings).await? {
             println!("{sql};");
         }

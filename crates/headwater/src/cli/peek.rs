@@ -20,7 +20,7 @@ pub async fn peek(config: &Config, limit: u32, follow: bool) -> Result<(), Exit>
         stdout: Stdout::open(parts::form())?,
         ledger: Ledger::new(0),
     };
-    let database = parts::database(config);
+    let database = parts::database(config)?;
     let latest = match &database {
         Database::Postgres(settings) => postgres::latest(settings, limit).await?,
         Database::Sqlite(settings) => {

@@ -14,6 +14,7 @@ pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
     // First of all: what cannot be encoded need not be opened.
     let preparer = parts::preparer(config)?;
     let outlet = Outlet::new(config)?;
+    let database = parts::database(config)?;
     let mut stop = super::stop_on_signals()?;
     if init {
         match stop.or(super::init::if_it_never_ran(config)).await {
@@ -21,7 +22,7 @@ pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
             None => return Ok(()),
         }
     }
-    match parts::database(config) {
+    match database {
         Database::Postgres(settings) => {
             Box::pin(carry(
                 config,

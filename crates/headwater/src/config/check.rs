@@ -12,7 +12,7 @@ use super::written::Written;
 
 pub use encode::Encode;
 pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
-pub use source::{Database, Postgres, Snapshot, Source};
+pub use source::{Database, Postgres, Snapshot, Source, Tls};
 
 /// A valid configuration.
 #[derive(Clone, Debug)]

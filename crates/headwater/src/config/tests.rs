@@ -5,6 +5,8 @@ mod encode;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use headwater_source::postgres::TlsMode;
+
 use super::secret::Password;
 use super::*;
 
@@ -26,7 +28,7 @@ const FULL: &str = r#"name = "shop"
 url = "postgresql://hw@db.example.com:6432/shop"
 password_file = "secret/password"
 table = "app.outbox"
-tls = { mode = "disable" }
+tls = { mode = "verify-ca", ca = "tls/ca.pem", cert = "tls/cert.pem", key = "/run/key.pem" }
 snapshot = "never"
 slot = "slot_1"
 publication = "Pub-1"
@@ -160,8 +162,21 @@ fn every_built_key_can_be_written() {
     assert_eq!(source.table.to_string(), "app.outbox");
     assert_eq!(source.snapshot, Some(Snapshot::Never));
     let postgres = postgres(&config);
-    assert_eq!(postgres.host, Host::Tcp("db.example.com".to_owned()));
-    assert_eq!((postgres.port, postgres.user.as_str()), (6432, "hw"));
+    let server = Listening {
+        host: Host::Tcp("db.example.com".to_owned()),
+        port: 6432,
+    };
+    assert_eq!(
+        (&postgres.servers, postgres.user.as_str()),
+        (&vec![server], "hw")
+    );
+    let Tls { mode, ca, own } = &postgres.tls;
+    assert_eq!(*mode.value(), TlsMode::VerifyCa);
+    let ca = ca.as_ref().unwrap();
+    assert_eq!(ca.value(), Path::new("conf/tls/ca.pem"));
+    let (cert, key) = own.as_ref().unwrap();
+    assert_eq!(cert.value(), Path::new("conf/tls/cert.pem"));
+    assert_eq!(key.value(), Path::new("/run/key.pem"));
     assert_eq!(postgres.slot, "slot_1");
     assert_eq!(postgres.publication, "Pub-1");
     assert_eq!(postgres.silence_timeout, Duration::from_mins(1));
@@ -359,7 +374,7 @@ fn a_wrong_value_is_told_what_is_wanted() {
         ),
         (
             &extended("", "[source.tls]\nmode = \"off\"\n"),
-            "conf/hw.toml:12: source.tls.mode: cannot be \"off\"; \"disable\" is wanted",
+            "conf/hw.toml:12: source.tls.mode: cannot be \"off\"; wanted is one of disable, require, verify-ca, verify-full",
         ),
     ]);
 }
@@ -392,10 +407,6 @@ fn a_wrong_value_of_the_source_is_told_what_is_wanted() {
             &changed("postgres://headwater@", "mysql://headwater@"),
             "conf/hw.toml:4: source.url: mysql:// is known but not built yet; postgres:// and sqlite: are what is built so far",
         ),
-        (
-            &changed("localhost:5432", "db.example.com"),
-            "conf/hw.toml:4: source.url: db.example.com is not this machine, and TLS is known but not built yet; source.tls.mode = \"disable\" accepts that password and rows travel in plain text",
-        ),
     ]);
     for table in ["a.b.c", ".b", "a.", "\\\"A\\\".b"] {
         let found = try_with(&source(&format!("table = \"{table}\"")), &[]).unwrap_err();
@@ -417,6 +428,58 @@ fn a_wrong_value_of_the_source_is_told_what_is_wanted() {
 }
 
 #[test]
+fn other_machines_are_reached_by_tls_unless_plain_text_is_accepted() {
+    let disable = "[source.tls]\nmode = \"disable\"\n";
+    for (servers, end, wanted) in [
+        ("localhost:5432", "", TlsMode::Disable),
+        ("127.0.0.1,[::1]:7", "", TlsMode::Disable),
+        ("%2Frun%2Fpg", "", TlsMode::Disable),
+        ("db.example.com", "", TlsMode::VerifyFull),
+        ("10.0.0.1", "", TlsMode::VerifyFull),
+        ("localhost,db.example.com", "", TlsMode::VerifyFull),
+        ("db.example.com", disable, TlsMode::Disable),
+    ] {
+        let config = good(&(changed("localhost:5432", servers) + end), &[]);
+        let mode = postgres(&config).tls.mode.value();
+        assert_eq!(*mode, wanted, "{servers}");
+    }
+}
+
+#[test]
+fn a_file_for_tls_that_nobody_would_look_at_is_refused() {
+    let without = "means nothing without TLS; set source.tls.mode (which is \"disable\" for this machine unless it is given), or remove it";
+    let tls = |lines: &str| extended("", &format!("[source.tls]\n{lines}\n"));
+    assert_problems(&[
+        (
+            &tls("ca = 'x'"),
+            &format!("conf/hw.toml:12: source.tls.ca: {without}"),
+        ),
+        (
+            &tls("mode = 'disable'\ncert = 'x'\nkey = 'y'"),
+            &format!(
+                "conf/hw.toml:13: source.tls.cert: {without}\nconf/hw.toml:14: source.tls.key: {without}"
+            ),
+        ),
+        (
+            &tls("mode = 'require'\nca = 'x'"),
+            "conf/hw.toml:13: source.tls.ca: is not looked at with source.tls.mode = \"require\", which accepts any certificate; \"verify-ca\" or \"verify-full\" is wanted, or remove it",
+        ),
+        (
+            &tls("mode = 'require'\ncert = 'x'"),
+            "conf/hw.toml:13: source.tls.cert: is a certificate without its key; source.tls.key is wanted too",
+        ),
+        (
+            &tls("mode = 'require'\nkey = 'x'"),
+            "conf/hw.toml:13: source.tls.key: is a key without its certificate; source.tls.cert is wanted too",
+        ),
+        (
+            &(changed("localhost:5432", "%2Frun%2Fpg") + "[source.tls]\nmode = 'require'\n"),
+            "conf/hw.toml:12: source.tls.mode: means nothing for a Unix socket, which source.url names; remove it",
+        ),
+    ]);
+}
+
+#[test]
 fn what_is_known_but_not_built_is_refused() {
     let refused = |end: &str, key: &str| {
         let found = try_with(&extended("", end), &[]).expect_err(end);
@@ -427,8 +490,6 @@ fn what_is_known_but_not_built_is_refused() {
         found
     };
     for (section, line, key) in [
-        ("source.tls", "mode = \"verify-full\"", "source.tls.mode"),
-        ("source.tls", "ca = \"x\"", "source.tls.ca"),
         ("outbox", "layout = \"lease\"", "outbox.layout"),
         ("outbox", "columns = { id = \"x\" }", "outbox.columns"),
         ("[route]", "where = { a = [\"b\"] }", "route.where"),
@@ -511,6 +572,9 @@ fn settings_that_contradict_each_other_are_refused() {
         "password_file = 'x'",
         "password_command = 'x'",
         "tls.mode = 'disable'",
+        "tls.ca = 'x'",
+        "tls.cert = 'x'",
+        "tls.key = 'x'",
         "slot = 's'",
         "publication = 'p'",
         "silence_timeout = '30s'",
@@ -653,7 +717,10 @@ fn a_name_in_braces_is_replaced_from_the_environment() {
     let environment = [("PW", "p"), ("HOST", "127.0.0.1"), ("LEVEL", "warn")];
     let config = good(&text, &environment);
     let postgres = postgres(&config);
-    assert_eq!(postgres.host, Host::Tcp("127.0.0.1".to_owned()));
+    let [server] = postgres.servers.as_slice() else {
+        panic!("{:?}", postgres.servers);
+    };
+    assert_eq!(server.host, Host::Tcp("127.0.0.1".to_owned()));
     let password = postgres.password.read().unwrap().unwrap();
     assert_eq!(password.expose(), "p");
     let property = kafka(&config).properties[0].value();
@@ -727,7 +794,7 @@ fn a_secret_is_never_printed() {
         }
         // The same text with a mistake in each place that can be wrong.
         for broken in [
-            text.replace("localhost:5432", "db.example.com"),
+            text.replace("localhost:5432", "db.example.com,"),
             text.replace("localhost:5432", "localhost:x"),
             text.replace("/shop", ""),
             text.replace("\"json\"", "\"${PW}\""),

@@ -22,14 +22,26 @@ pub(super) enum Address {
 
 #[derive(Debug)]
 pub(super) struct PostgresAddress {
-    pub host: Host,
-    pub port: u16,
+    /// At least one; of several, the one that is the primary is meant.
+    pub servers: Vec<Listening>,
     pub user: String,
     pub password: Option<Secret>,
     pub database: String,
 }
 
-/// Where PostgreSQL listens.
+/// Where one PostgreSQL server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listening {
+    pub host: Host,
+    pub port: u16,
+}
+
+impl fmt::Display for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// A name or an IP address, without brackets.
@@ -105,8 +117,8 @@ fn sqlite(rest: &str) -> Result<String, String> {
 /// The parts as they were found, each at most once.
 #[derive(Default)]
 struct Parts {
-    host: Option<String>,
-    port: Option<String>,
+    hosts: Option<Vec<String>>,
+    ports: Option<Vec<String>>,
     user: Option<String>,
     password: Option<String>,
     database: Option<String>,
@@ -129,9 +141,7 @@ impl Parts {
             }
             None => authority,
         };
-        let (host, port) = split_port(host)?;
-        put(&mut parts.host, "host", host)?;
-        put(&mut parts.port, "port", port)?;
+        parts.servers(host)?;
         put(&mut parts.database, "database", database)?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             parts.parameter(pair)?;
@@ -139,11 +149,31 @@ impl Parts {
         Ok(parts)
     }
 
+    /// `a:5432,b:5433`
+    fn servers(&mut self, text: &str) -> Result<(), String> {
+        let mut hosts = Vec::new();
+        let mut ports = Vec::new();
+        for server in text.split(',') {
+            let (host, port) = split_port(server)?;
+            hosts.push(host);
+            ports.push(port);
+        }
+        put_list(&mut self.hosts, "host", &hosts)?;
+        put_list(&mut self.ports, "port", &ports)
+    }
+
     fn parameter(&mut self, pair: &str) -> Result<(), String> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let list: Vec<&str> = value.split(',').collect();
         match name {
-            "host" => put(&mut self.host, "host", value),
-            "port" => put(&mut self.port, "port", value),
+            "host" => put_list(&mut self.hosts, "host", &list),
+            "port" => put_list(&mut self.ports, "port", &list),
+            // What is done with several hosts anyway, said as other programs want it said.
+            "target_session_attrs" if value == "read-write" => Ok(()),
+            "target_session_attrs" => Err(
+                "has a target_session_attrs other than read-write; events come from the primary only"
+                    .to_owned(),
+            ),
             "user" => put(&mut self.user, "user", value),
             "password" => put(&mut self.password, "password", value),
             "dbname" => put(&mut self.database, "database", value),
@@ -151,31 +181,45 @@ impl Parts {
                 "has the parameter {name}, which is not taken from the url; set source.tls instead"
             )),
             _ => Err(format!(
-                "has a parameter that is none of host, port, user, password, dbname; remove it {ESCAPE}"
+                "has a parameter that is none of host, port, user, password, dbname, target_session_attrs; \
+                 remove it {ESCAPE}"
             )),
         }
     }
 
     fn address(self) -> Result<PostgresAddress, String> {
         let wanted = "postgres://user@host:5432/database is wanted";
-        let host = self
-            .host
+        let hosts = self
+            .hosts
             .ok_or_else(|| format!("names no host; {wanted}, or ?host=/folder/of/the/socket"))?;
-        if host.contains(',') {
+        let ports = self.ports.unwrap_or_default();
+        if ports.len() > 1 && ports.len() != hosts.len() {
             return Err(
-                "names several hosts, which is known but not built yet; name one".to_owned(),
+                "names more ports than hosts, or fewer; one for each is wanted, or one for all"
+                    .to_owned(),
             );
         }
-        let port =
-            match self.port {
-                None => 5432,
-                Some(port) => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+        let mut servers = Vec::new();
+        for (place, host) in hosts.into_iter().enumerate() {
+            if host.is_empty() {
+                return Err(
+                    "has a comma without a host beside it; a:5432,b:5432 is how several are named"
+                        .to_owned(),
+                );
+            }
+            let of_all = ports.first().filter(|_| ports.len() == 1);
+            let port = of_all.or(ports.get(place)).map_or("", String::as_str);
+            let port = match port {
+                "" => 5432,
+                port => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
                     format!("has a port that is no number from 1 to 65535 {ESCAPE}")
                 })?,
             };
+            let host = Host::new(host);
+            servers.push(Listening { host, port });
+        }
         Ok(PostgresAddress {
-            host: Host::new(host),
-            port,
+            servers,
             user: self
                 .user
                 .ok_or_else(|| format!("names no user; {wanted}"))?,
@@ -205,10 +249,28 @@ fn put(part: &mut Option<String>, name: &str, text: &str) -> Result<(), String> 
     if part.is_some() {
         return Err(format!("gives its {name} twice; once is wanted"));
     }
-    *part = Some(decode(text).ok_or_else(|| {
-        format!("has a % that does not begin a percent-encoded UTF-8 character in its {name}; %25 is a % itself")
-    })?);
+    *part = Some(decoded(text, name)?);
     Ok(())
+}
+
+/// The same for a list; one of nothing but empty texts is none.
+fn put_list(part: &mut Option<Vec<String>>, name: &str, texts: &[&str]) -> Result<(), String> {
+    let nothing = texts.iter().all(|text| text.is_empty());
+    if nothing && (texts.len() == 1 || name == "port") {
+        return Ok(());
+    }
+    if part.is_some() {
+        return Err(format!("gives its {name} twice; once is wanted"));
+    }
+    let texts = texts.iter().map(|text| decoded(text, name));
+    *part = Some(texts.collect::<Result<_, _>>()?);
+    Ok(())
+}
+
+fn decoded(text: &str, name: &str) -> Result<String, String> {
+    decode(text).ok_or_else(|| {
+        format!("has a % that does not begin a percent-encoded UTF-8 character in its {name}; %25 is a % itself")
+    })
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -300,12 +362,34 @@ mod tests {
             ("postgres://u:a@b:c@h/d", "h", 5432, "u", Some("a@b:c"), "d"),
         ] {
             let address = postgres(url);
-            assert_eq!(address.host.to_string(), host, "{url}");
-            assert_eq!(address.port, port, "{url}");
+            let [server] = address.servers.as_slice() else {
+                panic!("{url}: {address:?}");
+            };
+            assert_eq!(server.host.to_string(), host, "{url}");
+            assert_eq!(server.port, port, "{url}");
             assert_eq!(address.user, user, "{url}");
             let found = address.password.as_ref().map(Secret::expose);
             assert_eq!(found, password, "{url}");
             assert_eq!(address.database, database, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_postgres_url_may_name_several_servers() {
+        for (url, wanted) in [
+            ("postgres://u@a:1,b:2/d", "a:1 b:2"),
+            ("postgres://u@a,b:2/d", "a:5432 b:2"),
+            ("postgres://u@a,b/d?port=7", "a:7 b:7"),
+            ("postgres://u@a,b/d?port=7,8", "a:7 b:8"),
+            ("postgres://u@/d?host=a,/run/pg&port=7,8", "a:7 /run/pg:8"),
+            (
+                "postgres://u@[::1]:1,[::2]/d?target_session_attrs=read-write",
+                "[::1]:1 [::2]:5432",
+            ),
+        ] {
+            let servers = postgres(url).servers;
+            let found: Vec<String> = servers.iter().map(ToString::to_string).collect();
+            assert_eq!(found.join(" "), wanted, "{url}");
         }
     }
 
@@ -340,7 +424,12 @@ mod tests {
             ("postgres://u@h:0/d", "a port that is no number"),
             ("postgres://u@h:65536/d", "a port that is no number"),
             ("postgres://u@[::1/d", "a [ without its ]"),
-            ("postgres://u@a,b/d", "several hosts"),
+            ("postgres://u@a,/d", "a comma without a host"),
+            ("postgres://u@a,b,c/d?port=1,2", "more ports than hosts"),
+            (
+                "postgres://u@a,b/d?target_session_attrs=any",
+                "from the primary only",
+            ),
             ("postgres://u@h/d?host=/x", "gives its host twice"),
             ("postgres://u:p@h/d?password=q", "gives its password twice"),
             ("postgres://u@h/d?sslmode=require", "set source.tls instead"),

@@ -24,6 +24,8 @@ pub(super) const KEY: &str = "hashtextextended('headwater:' || $1::text, 0)";
 
 /// The right to work. Dropping it gives it back.
 pub(super) struct Lock {
+    /// With the server that has it.
+    settings: Settings,
     lost: watch::Receiver<bool>,
     keeper: JoinHandle<()>,
 }
@@ -65,12 +67,21 @@ impl Lock {
                 "the other instance is gone; taking over"
             );
         }
+        let settings = session.settings().clone();
         let (tell, lost) = watch::channel(false);
         let keeper = tokio::spawn(async move {
             keep(session).await;
             tell.send_replace(true);
         });
-        Ok(Lock { lost, keeper })
+        Ok(Lock {
+            settings,
+            lost,
+            keeper,
+        })
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Becomes true, or its sender vanishes, when the lock is ours no more.

@@ -4,14 +4,16 @@ use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 
+use headwater_core::trouble::Trouble;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::row::RowIndex;
 use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Client, Config, NoTls, Row};
+use tracing::debug;
 
-use super::{Settings, verdict};
+use super::{Server, Settings, verdict, wire};
 use crate::Error;
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -79,19 +81,68 @@ impl Session {
         application: &str,
         options: &[(&str, &str)],
     ) -> Result<Session, Error> {
-        let config = config(settings, application, options)?;
-        // The client's own limit is for the TCP connection only, not for a server that accepts and then says nothing.
-        let (client, connection) = match timeout(CONNECT_TIMEOUT, config.connect(NoTls)).await {
-            Ok(connected) => connected.map_err(|e| verdict::of_sql(&e, settings))?,
-            Err(_) => return Err(no_answer(settings, CONNECT_TIMEOUT)),
+        if let [server] = settings.servers.as_slice() {
+            return Session::open_at(settings.clone(), server, application, options).await;
+        }
+        let mut refused = Vec::new();
+        for server in &settings.servers {
+            let at = settings.at(server);
+            let opened = Session::open_at(at, server, application, options).await;
+            let session = match opened {
+                Ok(session) => session.if_primary().await,
+                Err(error) => Err(error),
+            };
+            match session {
+                Ok(session) => return Ok(session),
+                Err(error) => {
+                    debug!(%server, %error, "not the server to use");
+                    refused.push(error);
+                }
+            }
+        }
+        Err(none_of(settings, &refused))
+    }
+
+    async fn open_at(
+        settings: Settings,
+        server: &Server,
+        application: &str,
+        options: &[(&str, &str)],
+    ) -> Result<Session, Error> {
+        let config = config(&settings, application, options)?;
+        let connecting = async {
+            let wire = wire::open(&settings, server).await?;
+            let connected = config.connect_raw(wire, NoTls).await;
+            connected.map_err(|e| verdict::of_sql(&e, &settings))
+        };
+        let (client, connection) = match timeout(CONNECT_TIMEOUT, connecting).await {
+            Ok(connected) => connected?,
+            Err(_) => return Err(no_answer(&settings, CONNECT_TIMEOUT)),
         };
         // Its error comes back from the query that was under way; an idle session's end is noticed by the next one.
         let connection = tokio::spawn(async move { drop(connection.await) });
         Ok(Session {
             client,
             connection,
-            settings: settings.clone(),
+            settings,
         })
+    }
+
+    /// With the one server that this session is with.
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What libpq calls `target_session_attrs=read-write`.
+    async fn if_primary(self) -> Result<Session, Error> {
+        let row = self.row("SELECT pg_is_in_recovery()", &[]).await?;
+        match row.map(|row| cell(&row, 0)).transpose()? {
+            Some(false) => Ok(self),
+            _ => Err(Error::transient(format!(
+                "{} is a standby (in recovery)",
+                self.settings.place()
+            ))),
+        }
     }
 
     pub(super) async fn rows(
@@ -131,25 +182,30 @@ where
 }
 
 pub(super) fn no_answer(settings: &Settings, limit: Duration) -> Error {
-    let (host, port, seconds) = (&settings.host, settings.port, limit.as_secs());
-    Error::transient(format!("no answer from {host}:{port} within {seconds} s"))
+    let (place, seconds) = (settings.place(), limit.as_secs());
+    Error::transient(format!("no answer from {place} within {seconds} s"))
+}
+
+/// Waiting is useless only if it is for all of them.
+fn none_of(settings: &Settings, refused: &[Error]) -> Error {
+    let reasons: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    let what = format!("none of {} can be used", settings.place());
+    let reasons = reasons.join("; ");
+    if refused.iter().all(Trouble::is_fatal) {
+        return Error::fatal(what, reasons);
+    }
+    Error::transient(format!("{what}: {reasons}"))
 }
 
 fn config(settings: &Settings, application: &str, more: &[(&str, &str)]) -> Result<Config, Error> {
     let mut config = Config::new();
     config
-        .host(&settings.host)
-        .port(settings.port)
         .user(&settings.user)
         .dbname(&settings.database)
+        // TLS is spoken below, by the wire.
         .ssl_mode(SslMode::Disable)
         .application_name(application)
-        .options(options(more))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .keepalives_idle(Duration::from_secs(5))
-        .keepalives_interval(Duration::from_secs(5))
-        .keepalives_retries(3)
-        .tcp_user_timeout(Duration::from_secs(20));
+        .options(options(more));
     if let Some(password) = settings.password()? {
         config.password(password);
     }
@@ -158,7 +214,25 @@ fn config(settings: &Settings, application: &str, more: &[(&str, &str)]) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use super::super::setup::tests::settings;
     use super::*;
+
+    #[test]
+    fn several_servers_are_given_up_only_if_waiting_is_useless_for_each() {
+        let mut settings = settings();
+        settings.servers = ["a", "b"]
+            .map(|host| Server {
+                host: host.into(),
+                port: 1,
+            })
+            .into();
+        let (away, wrong) = (Error::transient("away"), Error::fatal("wrong", "mend it"));
+        let error = none_of(&settings, &[away, wrong.clone()]);
+        let told = "none of a:1, b:1 can be used: away; wrong: mend it";
+        assert_eq!(error, Error::transient(told));
+        let error = none_of(&settings, &[wrong.clone(), wrong]);
+        assert!(error.is_fatal(), "{error}");
+    }
 
     #[test]
     fn every_session_is_pinned_and_a_later_setting_wins() {

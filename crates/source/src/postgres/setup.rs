@@ -33,6 +33,7 @@ pub async fn dry_run(settings: &Settings) -> Result<Vec<String>, Error> {
 /// Where the slot stands, and which log that is; `None` if there is no slot.
 pub async fn slot_position(settings: &Settings) -> Result<Option<(Lsn, Identity)>, Error> {
     let session = Session::open(settings).await?;
+    let settings = session.settings();
     let facts = Facts::read(&session, settings).await?;
     primary(&facts)?;
     match facts.slot {
@@ -196,14 +197,18 @@ async fn position_of(
 pub(super) mod tests {
     use std::sync::Arc;
 
-    use super::super::facts::{PublicationFacts, Server, SlotFacts, TableFacts};
+    use super::super::facts::{self, PublicationFacts, SlotFacts, TableFacts};
+    use super::super::{Server, Tls};
     use super::*;
 
     pub fn settings() -> Settings {
         Settings {
             name: "shop".into(),
-            host: "localhost".into(),
-            port: 5432,
+            servers: vec![Server {
+                host: "localhost".into(),
+                port: 5432,
+            }],
+            tls: Tls::disabled(),
             user: "cdc".into(),
             password: Arc::new(|| Ok(None)),
             database: "shop".into(),
@@ -218,7 +223,7 @@ pub(super) mod tests {
     /// A server with everything that `init` makes.
     pub fn sound() -> Facts {
         Facts {
-            server: Server {
+            server: facts::Server {
                 version: 170_012,
                 wal_level: "logical".into(),
                 is_standby: false,

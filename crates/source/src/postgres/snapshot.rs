@@ -182,6 +182,7 @@ fn slow(error: &tokio_postgres::Error, settings: &Settings) -> Error {
 /// New rows from now on, through a slot that ends with the connection. Changes nothing, and needs no lock.
 pub async fn follow(settings: &Settings) -> Result<Log, Error> {
     let session = Session::open(settings).await?;
+    let settings = &session.settings().clone();
     let facts = Facts::read(&session, settings).await?;
     resume::fit_server(&facts.server)?;
     resume::fit_table(facts.table.as_ref(), settings)?;

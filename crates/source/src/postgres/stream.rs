@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::position::Lsn;
 use super::session::{self, CONNECT_TIMEOUT};
-use super::{Settings, ident, verdict};
+use super::{Settings, ident, relay, verdict, wire};
 use crate::Error;
 
 /// Rows can be large and the buffer counts frames, not bytes: a small one. The socket holds the rest.
@@ -58,6 +58,25 @@ impl Drop for Client {
     }
 }
 
+/// What the client is to connect to: the server itself, or the socket behind which we speak TLS.
+async fn address(settings: &Settings) -> Result<(String, u16), Error> {
+    let [server] = settings.servers.as_slice() else {
+        // Each session could be with another server, and a slot is on one of them.
+        return Err(Error::transient("no server was chosen for the replication"));
+    };
+    // Without TLS a session for SQL was there first: what it was not to tell in clear text, nobody asks of the stream either, for the
+    // same line of pg_hba.conf decides about both.
+    if settings.tls.config().is_none() || server.is_socket() {
+        return Ok((server.host.clone(), server.port));
+    }
+    let wire = match timeout(CONNECT_TIMEOUT, wire::open(settings, server)).await {
+        Ok(opened) => opened?,
+        Err(_) => return Err(session::no_answer(settings, CONNECT_TIMEOUT)),
+    };
+    let folder = relay::begin(wire)?;
+    Ok((folder.display().to_string(), relay::PORT))
+}
+
 /// A connection on which replication has not begun yet.
 pub(super) struct Gate {
     client: Client,
@@ -81,15 +100,17 @@ impl Gate {
         start_at: Lsn,
         binary: bool,
     ) -> Result<Gate, Error> {
+        let password = settings.password()?.unwrap_or_default();
+        let (host, port) = address(settings).await?;
         let mut config = ReplicationConfig::new(
-            settings.host.clone(),
+            host,
             settings.user.clone(),
-            settings.password()?.unwrap_or_default(),
+            password,
             settings.database.clone(),
             ident(slot),
             ident(&settings.publication),
         );
-        config.port = settings.port;
+        config.port = port;
         config.start_lsn = pgwire_replication::lsn::Lsn(start_at.0);
         // By itself the client would confirm that at once, and before version 18 this can move a slot backwards.
         config.ack_lsn = Some(pgwire_replication::lsn::Lsn::ZERO);
@@ -110,10 +131,13 @@ impl Gate {
         let client = ReplicationClient::connect_gated(config)
             .await
             .map_err(|e| failed(&e, settings))?;
-        Ok(Gate {
+        let mut gate = Gate {
             client: Client(client),
             settings: settings.clone(),
-        })
+        };
+        // The client has no time limit for connecting and logging in, and what comes next may have a long one.
+        gate.run("SELECT 1", CONNECT_TIMEOUT).await?;
+        Ok(gate)
     }
 
     pub(super) async fn identify(&mut self) -> Result<System, Error> {
@@ -267,5 +291,33 @@ fn failed(error: &PgWireError, settings: &Settings) -> Error {
         PgWireError::Server(text) => verdict::of_text(text, settings),
         PgWireError::Auth(text) => verdict::of_authentication(text, settings),
         other => Error::transient(format!("the replication connection broke: {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::super::setup::tests::settings;
+    use super::super::{Server, Tls, TlsMode};
+    use super::*;
+
+    /// The kernel takes the connection, and nobody ever answers it.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_takes_connections_and_says_nothing_is_given_up() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Server {
+            host: "127.0.0.1".into(),
+            port: silent.local_addr().unwrap().port(),
+        };
+        let encrypted = Tls::load(TlsMode::Require, None, None).unwrap();
+        for tls in [Tls::disabled(), encrypted] {
+            let mut settings = settings().at(&server);
+            settings.tls = tls;
+            let begun = tokio::time::Instant::now();
+            let opened = Gate::open(&settings, "slot", Lsn(0)).await;
+            assert!(matches!(opened, Err(Error::Transient(_))));
+            assert_eq!(begun.elapsed().as_secs(), CONNECT_TIMEOUT.as_secs());
+        }
     }
 }

@@ -1,13 +1,18 @@
 //! What the server's error codes ask for: one table from SQLSTATE to another try, or a person and what to do.
 
 use std::error::Error as _;
+use std::io;
 
-use super::Settings;
+use super::{Settings, tls, wire};
 use crate::Error;
 
 pub(super) fn of_sql(error: &tokio_postgres::Error, settings: &Settings) -> Error {
     if let Some(db) = error.as_db_error() {
         return of_code(db.code().code(), db.message(), settings);
+    }
+    let broken = error.source().and_then(|cause| cause.downcast_ref());
+    if let Some(error) = broken.and_then(|broken| of_wire(broken, settings)) {
+        return error;
     }
     let cause = error.source().map(ToString::to_string);
     if cause.as_deref() == Some("password missing") {
@@ -18,6 +23,22 @@ pub(super) fn of_sql(error: &tokio_postgres::Error, settings: &Settings) -> Erro
     }
     let why = cause.map_or_else(String::new, |cause| format!(": {cause}"));
     Error::transient(format!("{error}{why}"))
+}
+
+/// What only the connection itself can know: it may tell after the handshake that it is refused.
+fn of_wire(error: &io::Error, settings: &Settings) -> Option<Error> {
+    if let Some(cause) = wire::tls_error(error) {
+        let server = settings.servers.first()?;
+        return Some(tls::verdict(cause, server));
+    }
+    let wire::ClearText = error.get_ref()?.downcast_ref()?;
+    Some(Error::fatal(
+        format!(
+            "the server asks for the password of role {} in clear text, and the connection is not encrypted",
+            settings.user
+        ),
+        "encrypt it with source.tls.mode, or use scram-sha-256 instead of password in pg_hba.conf",
+    ))
 }
 
 /// The replication client gives the code only inside the text: `... (SQLSTATE 42704)`.
@@ -66,7 +87,9 @@ fn advice(code: &str, settings: &Settings) -> Option<String> {
         "28P01" => format!("the server refused the password of role {user}: {PASSWORD}"),
         "28000" => format!(
             "role {user} must exist and be let in: CREATE ROLE or ALTER ROLE \"{user}\" LOGIN REPLICATION; and a line in pg_hba.conf such as \
-             `host {database} {user} <Headwater's address>/32 scram-sha-256`, then SELECT pg_reload_conf();"
+             `host {database} {user} <Headwater's address>/32 scram-sha-256`, then SELECT pg_reload_conf(); if it says \
+             \"no encryption\", the server wants TLS (source.tls.mode), and if it asks for a certificate, \
+             source.tls.cert and source.tls.key"
         ),
         "3D000" => format!(
             "database {database} is not on this server: name the right database or server in source.url"

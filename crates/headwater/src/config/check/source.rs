@@ -4,10 +4,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use headwater_source::postgres::TlsMode;
+
 use super::is_plain;
-use crate::config::problem::Located;
+use crate::config::problem::{Located, Place};
 use crate::config::secret::{Password, Secret};
-use crate::config::url::{self, Address, Host, PostgresAddress};
+use crate::config::url::{self, Address, Host, Listening, PostgresAddress};
 use crate::config::written::Written;
 
 /// PostgreSQL is asked to ping every few seconds; less silence than two pings and some network is no silence.
@@ -23,15 +25,15 @@ pub struct Source {
 
 #[derive(Clone, Debug)]
 pub enum Database {
-    Postgres(Postgres),
+    Postgres(Box<Postgres>),
     Sqlite(PathBuf),
 }
 
-/// Reached in plain text: `check` accepts no other host than this machine without the user's word.
 #[derive(Clone, Debug)]
 pub struct Postgres {
-    pub host: Host,
-    pub port: u16,
+    /// At least one.
+    pub servers: Vec<Listening>,
+    pub tls: Tls,
     pub user: String,
     pub password: Password,
     pub database: String,
@@ -43,8 +45,7 @@ pub struct Postgres {
 impl fmt::Display for Postgres {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            host,
-            port,
+            servers,
             user,
             database,
             ..
@@ -53,14 +54,30 @@ impl fmt::Display for Postgres {
             Password::Literal(_) => ":***",
             _ => "",
         };
-        match host {
-            Host::Tcp(_) => write!(f, "postgres://{user}{password}@{host}:{port}/{database}"),
-            Host::Socket(_) => write!(
+        if let [Listening { host, port }] = servers.as_slice()
+            && let Host::Socket(_) = host
+        {
+            return write!(
                 f,
                 "postgres://{user}{password}@:{port}/{database}?host={host}"
-            ),
+            );
         }
+        write!(f, "postgres://{user}{password}@")?;
+        for (place, server) in servers.iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma}{server}")?;
+        }
+        write!(f, "/{database}")
     }
+}
+
+/// How connections are protected; the files are read by whoever connects.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    pub mode: Located<TlsMode>,
+    pub ca: Option<Located<PathBuf>>,
+    /// Headwater's own certificate, and its key.
+    pub own: Option<(Located<PathBuf>, Located<PathBuf>)>,
 }
 
 /// As the database spells it; the schema is absent on SQLite only.
@@ -92,7 +109,7 @@ pub(super) fn check(written: &mut Written, name: Option<&str>) -> Option<Source>
         Ok(Address::Postgres(address)) => {
             let table = postgres_table(written);
             let database = postgres(written, &url, address, name);
-            (database.map(Database::Postgres), table)
+            (database.map(|it| Database::Postgres(Box::new(it))), table)
         }
         Ok(Address::Sqlite(path)) => {
             let path = written.folder().join(path);
@@ -116,7 +133,7 @@ fn postgres(
     address: PostgresAddress,
     name: Option<&str>,
 ) -> Option<Postgres> {
-    plain_text(written, url, &address.host);
+    let tls = tls(written, &address.servers);
     let password = password(written, url, address.password);
     let slot = slot(written, name);
     let publication = publication(written, name);
@@ -126,8 +143,8 @@ fn postgres(
         written.rule(found, *found.value() >= LEAST_SILENCE, what)
     });
     Some(Postgres {
-        host: address.host,
-        port: address.port,
+        servers: address.servers,
+        tls: tls?,
         user: address.user,
         password,
         database: address.database,
@@ -137,15 +154,70 @@ fn postgres(
     })
 }
 
-fn plain_text(written: &mut Written, url: &Located<String>, host: &Host) {
-    let said = written.given("source.tls.mode").is_some();
-    written.word("source.tls.mode", &[("disable", ())]);
-    if !said && !host.is_local() {
-        let what = format!(
-            "{host} is not this machine, and TLS is known but not built yet; source.tls.mode = \
-             \"disable\" accepts that password and rows travel in plain text"
-        );
-        written.refuse(url.place(), url.key(), what);
+const TLS_MODES: [(&str, TlsMode); 4] = [
+    ("disable", TlsMode::Disable),
+    ("require", TlsMode::Require),
+    ("verify-ca", TlsMode::VerifyCa),
+    ("verify-full", TlsMode::VerifyFull),
+];
+
+fn tls(written: &mut Written, servers: &[Listening]) -> Option<Tls> {
+    let here = servers.iter().all(|server| server.host.is_local());
+    let default = if here {
+        TlsMode::Disable
+    } else {
+        TlsMode::VerifyFull
+    };
+    let said = written.given("source.tls.mode");
+    let mode = match &said {
+        Some(_) => written.word("source.tls.mode", &TLS_MODES)?,
+        None => default,
+    };
+    let socket = |server: &Listening| matches!(server.host, Host::Socket(_));
+    if let Some(place) = &said
+        && mode != TlsMode::Disable
+        && servers.iter().all(socket)
+    {
+        let what = "means nothing for a Unix socket, which source.url names; remove it";
+        written.refuse(place, "source.tls.mode", what);
+    }
+    files_that_count(written, mode);
+    let ca = written.located_path("source.tls.ca");
+    let cert = written.located_path("source.tls.cert");
+    let key = written.located_path("source.tls.key");
+    let own = match (cert, key) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (Some(cert), None) => {
+            let what = "is a certificate without its key; source.tls.key is wanted too";
+            written.rule(&cert, false, what);
+            None
+        }
+        (None, Some(key)) => {
+            let what = "is a key without its certificate; source.tls.cert is wanted too";
+            written.rule(&key, false, what);
+            None
+        }
+        (None, None) => None,
+    };
+    let place = said.unwrap_or(Place::Default);
+    let mode = Located::new("source.tls.mode", place, mode);
+    Some(Tls { mode, ca, own })
+}
+
+/// A file that nobody looks at would make believe that it protects.
+fn files_that_count(written: &mut Written, mode: TlsMode) {
+    match mode {
+        TlsMode::Disable => written.contradict(
+            &["source.tls.ca", "source.tls.cert", "source.tls.key"],
+            "means nothing without TLS; set source.tls.mode (which is \"disable\" for this machine unless it is \
+             given), or remove it",
+        ),
+        TlsMode::Require => written.contradict(
+            &["source.tls.ca"],
+            "is not looked at with source.tls.mode = \"require\", which accepts any certificate; \"verify-ca\" or \
+             \"verify-full\" is wanted, or remove it",
+        ),
+        TlsMode::VerifyCa | TlsMode::VerifyFull => {}
     }
 }
 
@@ -229,6 +301,9 @@ fn sqlite(written: &mut Written) -> Option<TableName> {
             "source.password_file",
             "source.password_command",
             "source.tls.mode",
+            "source.tls.ca",
+            "source.tls.cert",
+            "source.tls.key",
             "source.slot",
             "source.publication",
             "source.silence_timeout",

@@ -30,7 +30,6 @@ const fn word(built: &'static [&'static str], later: &'static [&'static str]) ->
     Kind::Word { built, later }
 }
 
-const TLS_LATER: &str = r#"remove it, and accept plain text with source.tls.mode = "disable""#;
 const PROPERTIES_MEANWHILE: &str = "until then give librdkafka's own settings under \
      [sink.properties], such as \"security.protocol\"";
 
@@ -43,8 +42,8 @@ pub(super) const KEYS: &[Key] = &[
 
     key("source.url", Text, Required,
         "The database: `postgres://user@host:5432/database` (a Unix socket as \
-         `postgres://user@/database?host=/folder`) or `sqlite:path`; `mysql://` and `mariadb://` are known but \
-         not built yet."),
+         `postgres://user@/database?host=/folder`; several servers as `postgres://user@a:5432,b:5432/database`, of \
+         which the primary is taken) or `sqlite:path`; `mysql://` and `mariadb://` are known but not built yet."),
     key("source.password", Text, NONE,
         "The database's password; one of four ways to give it, the others being the url, `password_file` and \
          `password_command`."),
@@ -56,12 +55,17 @@ pub(super) const KEYS: &[Key] = &[
     key("source.table", Text, Said("`eventlog.events`; `events` on SQLite"),
         "The outbox table: `schema.table` on PostgreSQL, `table` on SQLite; exactly as the database spells it, \
          without quotes."),
-    key("source.tls.mode", word(&["disable"], &["require", "verify-ca", "verify-full"]),
-        Said("`disable` for this machine (loopback, Unix socket); for any other host it must be given"),
-        "How the connection to PostgreSQL is protected; `disable` accepts plain text."),
-    later("source.tls.ca", Path, TLS_LATER, "Certificate authorities the server is checked against."),
-    later("source.tls.cert", Path, TLS_LATER, "Headwater's own certificate."),
-    later("source.tls.key", Path, TLS_LATER, "The private key of Headwater's own certificate."),
+    key("source.tls.mode", word(&["disable", "require", "verify-ca", "verify-full"], &[]),
+        Said("`verify-full`; `disable` if every host is this machine (loopback, Unix socket)"),
+        "How connections to PostgreSQL are protected: `disable` is plain text, `require` encrypts but accepts any \
+         certificate, `verify-ca` wants one of a known authority, `verify-full` wants it to be for the host's name or \
+         IP address too. A Unix socket needs none."),
+    key("source.tls.ca", Path, Said("the system's authorities"),
+        "Certificate authorities (PEM) that the server's certificate is checked against."),
+    key("source.tls.cert", Path, NONE,
+        "Headwater's own certificate (PEM, with the ones in between), for a server that wants one."),
+    key("source.tls.key", Path, NONE,
+        "The private key (PEM, not encrypted) of `tls.cert`."),
     key("source.snapshot", word(&["never"], &["initial", "only"]),
         Said("none: required once the table holds events"),
         "What to do with rows that are already in the table; `never` leaves them alone."),

@@ -35,6 +35,7 @@ pub async fn init(settings: &Settings, count_to: Option<u64>) -> Result<Begun, E
     let options = [("statement_timeout", limit.as_str()), ("lock_timeout", "0")];
     let application = session::application(settings);
     let session = Session::open_as(settings, &application, &options).await?;
+    let settings = session.settings();
     let facts = Facts::read(&session, settings).await?;
     let slot = make_slot(settings, &facts);
     let mut made = Vec::new();

@@ -23,6 +23,7 @@ pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>
         Ok(session) => match Facts::read(&session, settings).await {
             Err(error) => findings.error(error),
             Ok(facts) => {
+                let settings = session.settings();
                 findings.server(&facts, settings);
                 findings.replication(settings, &facts, record).await;
                 findings.table(&facts, settings, outbox);
@@ -84,10 +85,10 @@ impl Findings {
             return self.error(error);
         }
         self.ok(format!(
-            "PostgreSQL {major}.{} at {}:{}, database {}, role {}, wal_level logical",
+            "PostgreSQL {major}.{} at {}{}, database {}, role {}, wal_level logical",
             server.version % 10_000,
-            settings.host,
-            settings.port,
+            settings.place(),
+            settings.protection(),
             settings.database,
             settings.user
         ));
