@@ -18,6 +18,8 @@ RUN apt-get update \
 # The environment says everything (HEADWATER__...); mount /etc/headwater/headwater.toml to use a file.
 COPY --from=build /src/target/release/headwater /usr/local/bin/headwater
 USER 65534:65534
+# The admin pages, once HEADWATER__ADMIN__LISTEN is 0.0.0.0:9464: by default they are for this container alone.
+EXPOSE 9464
 # SIGTERM is what Docker sends; Headwater needs up to 25 s then, so give it 30 (stop_grace_period, terminationGracePeriodSeconds).
 ENTRYPOINT ["headwater"]
 CMD ["run", "--init"]

@@ -88,6 +88,7 @@ fn the_environment_alone_is_enough() {
         .env("HEADWATER__ENCODE__FORMAT", "json")
         .env("HEADWATER__SINK__KIND", "stdout")
         .env("HEADWATER__POSITION__FILE", "position.json")
+        .env("HEADWATER__ADMIN__LISTEN", "off")
         .output()
         .unwrap();
     assert_eq!(code(&output), Some(3), "{}", stderr(&output));

@@ -3,6 +3,7 @@
 // Test code: a failed expectation is the test's answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod admin;
 mod cli;
 mod config;
 mod conformance;

@@ -29,7 +29,7 @@ impl Place {
         let place = Place(tempfile::tempdir().unwrap());
         let config = format!(
             "name = \"shop\"\nsource.url = \"sqlite:shop.db\"\nsource.snapshot = \"never\"\n[encode]\n{encode}\n\
-             [sink]\nkind = \"stdout\"\n[position]\nfile = \"position.json\"\n"
+             [sink]\nkind = \"stdout\"\n[position]\nfile = \"position.json\"\n[admin]\nlisten = \"off\"\n"
         );
         fs::write(place.path("headwater.toml"), config).unwrap();
         for (name, text) in files {

@@ -20,6 +20,8 @@ format = "json"
 kind = "stdout"
 [position]
 file = "position.json"
+[admin]
+listen = "off"
 "#;
 
 fn outbox(folder: &Path) -> rusqlite::Connection {

@@ -5,6 +5,7 @@
 // Test code: a failed expectation is the test's answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
+mod admin;
 mod blocked;
 mod check_rows;
 mod failover;

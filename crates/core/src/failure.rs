@@ -18,6 +18,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Kind; 5] = [
+        Kind::UnknownType,
+        Kind::BadPayload,
+        Kind::Unroutable,
+        Kind::TooLarge,
+        Kind::Refused,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Kind::UnknownType => "unknown_type",

@@ -114,6 +114,11 @@ impl<P> Ledger<P> {
         self.settled.len()
     }
 
+    /// The number of the oldest message that is not settled, or of the next one.
+    pub fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
     fn next(&self) -> u64 {
         self.oldest + self.settled.len() as u64
     }

@@ -34,6 +34,11 @@ pub trait Sink: Send {
     /// Takes the message or gives it back; never waits.
     fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Self::Error>>;
 
+    /// How many messages and requests the broker's client still holds; none where there is no such client.
+    fn queued(&self) -> Option<usize> {
+        None
+    }
+
     /// Cancel-safe: dropping the future loses no report.
     fn next_report(&mut self) -> impl Future<Output = Result<Report, Self::Error>> + Send;
 }

@@ -45,6 +45,21 @@ pub trait Source: Send {
         std::future::pending()
     }
 
+    /// When the transaction of the last row was committed, in microseconds since 1970; none where the log does not tell.
+    fn committed_at(&self) -> Option<i64> {
+        None
+    }
+
+    /// Where the log ends, as far as its server told, in bytes; none where a log is not counted in bytes.
+    fn end(&self) -> Option<u64> {
+        None
+    }
+
+    /// A position, counted as the end is.
+    fn place(_: &Self::Position) -> Option<u64> {
+        None
+    }
+
     /// Tells the database that everything up to `position` is done with. Only the ledger's word may come here.
     fn confirm(
         &mut self,

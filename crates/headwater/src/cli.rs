@@ -6,6 +6,7 @@ mod demo;
 mod init;
 mod peek;
 mod run;
+mod status;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -61,6 +62,12 @@ enum Command {
         /// Go on with new rows, through a temporary slot, until interrupted
         #[arg(long)]
         follow: bool,
+    },
+    /// Show how the running Headwater of this configuration stands, from its admin address; changes nothing
+    Status {
+        /// How to print it
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
     },
     /// Begin at the position that the slot itself has, after a person decided so
     Adopt,
@@ -149,6 +156,9 @@ fn command(cli: Cli) -> Result<(), Exit> {
         Command::Run { init } => runtime.block_on(run::run(&load(cli.config.as_deref())?, init)),
         Command::Peek { limit, follow } => {
             runtime.block_on(peek::peek(&load(cli.config.as_deref())?, limit, follow))
+        }
+        Command::Status { format } => {
+            runtime.block_on(status::status(&load(cli.config.as_deref())?, format))
         }
         Command::Adopt => runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?)),
     };

@@ -20,8 +20,8 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use check::{
-    Compression, Config, Database, Encode, Kafka, Log, LogFormat, LogLevel, PositionStore,
-    Postgres, Property, Route, SinkKind, Snapshot, Tls,
+    Admin, Compression, Config, Database, Encode, Kafka, Listen, Log, LogFormat, LogLevel,
+    PositionStore, Postgres, Property, Route, SinkKind, Snapshot, Tls, Token,
 };
 pub use problem::ConfigError;
 pub use schema::SchemaFiles;

@@ -1,9 +1,11 @@
 //! The program: joins the parts and talks with the operator.
 
+mod admin;
 mod cli;
 mod clock;
 mod config;
 mod demo;
+mod metrics;
 mod parts;
 mod pipeline;
 mod telemetry;

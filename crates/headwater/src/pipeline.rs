@@ -1,16 +1,20 @@
 //! The path of a row, from the log to the broker and back.
 
+mod bound;
 mod ended;
+mod figures;
 mod memory;
 mod prepare;
 mod run;
+mod shown;
 mod stop;
 mod supervise;
 #[cfg(test)]
 mod tests;
 mod trial;
 
+pub use bound::Bound;
+pub use figures::{Board, Cause, Figures, Lag, Latency, Tally};
 pub use prepare::{Outcome, Preparer};
-pub use run::{Bound, Tally};
 pub use stop::{Ask, Stop};
 pub use supervise::{Destination, NoRecord, Pipeline, supervise};

@@ -14,7 +14,7 @@ use headwater_core::message::{Content, Id, Message};
 use headwater_core::sink::{Report, Sink, Unsent};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{Header, OwnedHeaders};
-use rdkafka::producer::BaseRecord;
+use rdkafka::producer::{BaseRecord, Producer as _};
 use slab::Slab;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::task::{JoinError, JoinSet};
@@ -336,6 +336,10 @@ impl Sink for Kafka {
                 Err(Unsent::Later(message, ticket))
             }
         }
+    }
+
+    fn queued(&self) -> Option<usize> {
+        usize::try_from(self.client.producer().in_flight_count()).ok()
     }
 
     async fn next_report(&mut self) -> Result<Report, Error> {

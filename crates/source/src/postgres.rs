@@ -41,13 +41,13 @@ use catalog::{Catalog, Looking};
 use decode::Malformed;
 use facts::Facts;
 use learned::Learned;
-use lock::Lock;
+use lock::{Lock, is_lost, lock_lost};
 use pace::{Pace, Silence};
 use rows::{Rows, Step};
 use session::Session;
 use stream::{Frame, Gate, Stream, System};
 use timeline::History;
-use watch::Watch;
+use watch::{Watch, until_lost};
 
 /// A name as an SQL identifier.
 fn ident(name: &str) -> String {
@@ -187,10 +187,6 @@ async fn history(gate: &mut Gate, timeline: u32) -> Result<History, Error> {
     Ok(History::parse(&gate.history(timeline).await?))
 }
 
-fn lock_lost() -> Error {
-    Error::transient("the lock was lost: its session with the server has ended")
-}
-
 /// The log of one database, being read.
 pub struct Log {
     stream: Stream,
@@ -272,32 +268,6 @@ impl Log {
     }
 }
 
-fn is_lost(lost: &Receiver<bool>) -> bool {
-    lost.has_changed().unwrap_or(true) || *lost.borrow()
-}
-
-/// The lock is lost, or what is read has been replaced. Cancel-safe.
-async fn until_lost(lost: Option<&mut Receiver<bool>>, watch: Option<&mut Watch>) -> Error {
-    let lock = async {
-        match lost {
-            // An error means that the lock's holder is gone, and with it the lock.
-            Some(lost) => drop(lost.wait_for(|lost| *lost).await),
-            None => std::future::pending().await,
-        }
-    };
-    let replaced = async {
-        match watch {
-            Some(watch) => watch.until_found().await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        biased;
-        () = lock => lock_lost(),
-        error = replaced => error,
-    }
-}
-
 fn unreadable(malformed: Malformed) -> Error {
     Error::fatal(
         format!("the server sent what Headwater cannot read as pgoutput: {malformed}"),
@@ -338,6 +308,19 @@ impl Source for Log {
     /// A server that is being stopped ends the lock's session first, and then waits for us.
     async fn lost(&mut self) -> Error {
         until_lost(self.lost.as_mut(), self.watch.as_mut()).await
+    }
+
+    fn committed_at(&self) -> Option<i64> {
+        self.rows.committed_at()
+    }
+
+    fn end(&self) -> Option<u64> {
+        let seen = self.watch.as_ref().map_or(Lsn(0), Watch::end);
+        Some(seen.max(self.rows.last_mark()).0)
+    }
+
+    fn place(position: &Lsn) -> Option<u64> {
+        Some(position.0)
     }
 
     /// The timeline may be another than the record's was.

@@ -11,6 +11,7 @@
 
 mod checker;
 mod headwater;
+mod http;
 mod kafka;
 mod keeper;
 mod load;
@@ -23,6 +24,7 @@ mod proxy;
 
 pub use checker::{Reordered, Verdict, check};
 pub use headwater::{Headwater, Output, Run};
+pub use http::{Page, get, request};
 pub use kafka::{Consumed, Kafka, KafkaOptions};
 pub use load::{Committed, Load, Writing, Written, bulk_rows};
 pub use pipeline::Pipeline;

@@ -14,6 +14,8 @@ pub struct Pipeline {
     pub encode: String,
     /// Further lines of `[sink]`.
     pub sink: String,
+    /// The lines of `[admin]`. Off unless a test says otherwise: many pipelines run at a time.
+    pub admin: String,
     /// Further tables.
     pub more: String,
 }
@@ -29,6 +31,7 @@ impl Pipeline {
             source: String::new(),
             encode: "format = \"json\"".to_owned(),
             sink: String::new(),
+            admin: "listen = \"off\"".to_owned(),
             more: String::new(),
         }
     }
@@ -62,6 +65,9 @@ brokers = "{brokers}"
 topic = "{positions}"
 replication = {replication}
 
+[admin]
+{admin}
+
 [log]
 level = "{level}"
 
@@ -75,6 +81,7 @@ level = "{level}"
             sink = self.sink,
             positions = self.positions_topic(),
             replication = self.replication,
+            admin = self.admin,
             level = self.log_level,
             more = self.more,
         )

@@ -6,15 +6,18 @@ use headwater_source::{postgres::Postgres, sqlite::Sqlite};
 use tracing::info;
 
 use super::Exit;
+use crate::admin;
 use crate::config::Config;
 use crate::parts::{self, Database, Outlet};
-use crate::pipeline::{Pipeline, Preparer, Stop, Tally, supervise};
+use crate::pipeline::{Board, Pipeline, Preparer, Stop, Tally, supervise};
 
 pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
     // First of all: what cannot be encoded need not be opened.
     let preparer = parts::preparer(config)?;
     let outlet = Outlet::new(config)?;
     let database = parts::database(config)?;
+    let board = Board::default();
+    admin::open(config.admin(), config.name(), board.watch()).await?;
     let mut stop = super::stop_on_signals()?;
     if init {
         match stop.or(super::init::if_it_never_ran(config)).await {
@@ -28,13 +31,14 @@ pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
                 config,
                 Postgres::new(settings),
                 preparer,
-                outlet,
+                (outlet, board),
                 stop,
             ))
             .await
         }
         Database::Sqlite(settings) => {
-            Box::pin(carry(config, Sqlite::new(settings), preparer, outlet, stop)).await
+            let origin = Sqlite::new(settings);
+            Box::pin(carry(config, origin, preparer, (outlet, board), stop)).await
         }
     }
 }
@@ -43,7 +47,7 @@ async fn carry<O: Origin>(
     config: &Config,
     origin: O,
     preparer: Preparer,
-    destination: Outlet,
+    (destination, board): (Outlet, Board),
     mut stop: Stop,
 ) -> Result<(), Exit> {
     let mut pipeline = Pipeline {
@@ -53,6 +57,7 @@ async fn carry<O: Origin>(
         preparer,
         bound: parts::bound(config),
         tally: Tally::default(),
+        board,
     };
     let ended = supervise(&mut pipeline, &mut stop).await;
     tell(&pipeline.tally);

@@ -1,5 +1,6 @@
 //! What a configuration means: a `Config` exists only if everything in it is valid and fits together.
 
+mod admin;
 mod encode;
 mod sink;
 mod source;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use super::problem::{ConfigError, Located, Problem};
 use super::written::Written;
 
+pub use admin::{Admin, Listen, Token};
 pub use encode::Encode;
 pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
 pub use source::{Database, Postgres, Snapshot, Source, Tls};
@@ -24,6 +26,7 @@ pub struct Config {
     routes: Vec<Route>,
     sink: Sink,
     position: PositionStore,
+    admin: Admin,
     log: Log,
 }
 
@@ -37,6 +40,7 @@ impl Config {
         let route = route(&mut written);
         let sink = sink::check(&mut written);
         let position = sink::position(&mut written, sink.as_ref().map(|sink| &sink.kind));
+        let admin = admin::check(&mut written);
         let log = log(&mut written);
         written.finish()?;
         let whole = (|| {
@@ -48,6 +52,7 @@ impl Config {
                 routes: vec![route?],
                 sink: sink?,
                 position: position?,
+                admin: admin?,
                 log: log?,
             })
         })();
@@ -85,6 +90,10 @@ impl Config {
 
     pub fn position(&self) -> &PositionStore {
         &self.position
+    }
+
+    pub fn admin(&self) -> &Admin {
+        &self.admin
     }
 
     pub fn log(&self) -> Log {
@@ -145,11 +154,6 @@ fn settled(written: &mut Written) {
     written.word("failure.policy", &[("stop", ())]);
     written.word("failure.when_stopped", &[("exit", ())]);
     written.word("sink.delivery", &[("at-least-once", ())]);
-    if let Some(listen) = written.text("admin.listen") {
-        let off = listen.value() == "off";
-        let what = "an address is known but not built yet; \"off\" is wanted";
-        written.rule(&listen, off, what);
-    }
 }
 
 fn route(written: &mut Written) -> Option<Route> {

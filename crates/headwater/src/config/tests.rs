@@ -502,8 +502,6 @@ fn what_is_known_but_not_built_is_refused() {
         ("failure", "policy = \"dead-letter\"", "failure.policy"),
         ("failure", "when_stopped = \"hold\"", "failure.when_stopped"),
         ("failure", "topic = \"x\"", "failure.topic"),
-        ("admin", "listen = \"127.0.0.1:9464\"", "admin.listen"),
-        ("admin", "token_file = \"x\"", "admin.token_file"),
         ("sink.topics", "x = 1", "sink.topics"),
     ] {
         // A map is refused where it begins.
@@ -872,4 +870,31 @@ fn the_first_default_file_that_exists_is_taken() {
         format!("there is no configuration: neither {first} exists; name one with --config FILE");
     assert!(error.starts_with(&wanted), "{error}");
     assert!(error.ends_with(reference::SMALLEST), "{error}");
+}
+
+#[test]
+fn the_admin_address_is_this_machines_unless_said_otherwise() {
+    let listen = |config: &Config| {
+        let listen = config.admin().listen.as_ref();
+        listen.map(|listen| (listen.value().host.clone(), listen.value().port))
+    };
+    let usual = Some(("127.0.0.1".to_owned(), 9464));
+    assert_eq!(listen(&good(JSON, &[])), usual);
+    let other = extended("", "[admin]\nlisten = \"[::]:80\"\ntoken_file = \"t\"\n");
+    let other = good(&other, &[]);
+    assert_eq!(listen(&other), Some(("::".to_owned(), 80)));
+    assert!(other.admin().token.is_some());
+    let off = good(&extended("", "[admin]\nlisten = \"off\"\n"), &[]);
+    assert_eq!(listen(&off), None);
+    assert_problems(&[
+        (
+            &extended("", "[admin]\nlisten = \"9464\"\n"),
+            "conf/hw.toml:12: admin.listen: is no address to listen at; host:port is wanted, such as \"127.0.0.1:9464\", \
+             or \"off\"",
+        ),
+        (
+            &extended("", "[admin]\nlisten = \"off\"\ntoken_file = \"t\"\n"),
+            "conf/hw.toml:13: admin.token_file: means nothing with admin.listen = \"off\"; remove it, or give an address",
+        ),
+    ]);
 }

@@ -34,6 +34,13 @@ impl Sink for AnySink {
         }
     }
 
+    fn queued(&self) -> Option<usize> {
+        match self {
+            AnySink::Kafka(kafka) => kafka.queued(),
+            AnySink::Stdout(stdout) => stdout.queued(),
+        }
+    }
+
     async fn next_report(&mut self) -> Result<Report, Error> {
         match self {
             AnySink::Kafka(kafka) => kafka.next_report().await,

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use headwater_core::disposition::Skip;
 use headwater_core::failure::Failure;
 use headwater_core::instant;
 use headwater_core::ledger::{Ledger, Ticket};
@@ -20,9 +19,12 @@ use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
 use tracing::{info, warn};
 
+use super::bound::Bound;
 use super::ended::{Ended, Failed, NotAnOutbox, broken, lost};
+use super::figures::{Board, Doing, Tally};
 use super::memory::{Due, Memory};
 use super::prepare::{Outcome, Preparer};
+use super::shown::{Now, Shown};
 use super::stop::Stop;
 use crate::clock;
 
@@ -30,26 +32,6 @@ use crate::clock;
 const UNANSWERED: Duration = Duration::from_secs(10);
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(50);
-/// One message that is stuck may have this many times the bound delivered behind it before reading stops.
-const SPAN: usize = 16;
-
-/// What may be in flight. A single larger message still goes, alone.
-#[derive(Debug, Clone, Copy)]
-pub struct Bound {
-    pub messages: usize,
-    pub bytes: usize,
-}
-
-/// What has passed.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Tally {
-    pub rows: u64,
-    pub events: u64,
-    pub delivered: u64,
-    pub skipped: [u64; Skip::ALL.len()],
-    /// Members of payloads that were dropped because their schema does not have them.
-    pub unknown_members: u64,
-}
 
 /// One run: from opening a log until it has to be opened again.
 pub struct Run<'a, P, K, R> {
@@ -59,6 +41,7 @@ pub struct Run<'a, P, K, R> {
     pub sink: &'a mut K,
     pub positions: &'a mut R,
     pub tally: &'a mut Tally,
+    shown: Shown<'a>,
     ledger: Ledger<Due<P>>,
     memory: Memory<P>,
     /// Messages of rows that were read, in order, for which there was no room yet.
@@ -87,11 +70,12 @@ where
         bound: Bound,
         preparer: &'a mut Preparer,
         (sink, positions): (&'a mut K, &'a mut R),
-        tally: &'a mut Tally,
+        (tally, board): (&'a mut Tally, &'a Board),
     ) -> Self {
         let mut clock = interval(TICK);
         clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Run {
+            shown: Shown::new(board, record.run),
             ledger: Ledger::new(record.run),
             memory: Memory::new(tally.events),
             waiting: VecDeque::new(),
@@ -121,11 +105,13 @@ where
         stop: &mut Stop,
     ) -> Ended {
         let mut stopping = stop.is_asked();
+        self.shown.begun::<S>(&self.record);
         loop {
             if stopping && !self.inside && self.is_settled() {
                 return Ended::Asked;
             }
             if stopping {
+                self.shown.doing(Doing::Stopping);
                 self.memory.hurry();
             }
             let reading = self.has_room() && (self.inside || !stopping);
@@ -133,16 +119,19 @@ where
                 report = self.sink.next_report() => self.reported(report),
                 written = self.positions.written(), if self.memory.is_writing() => {
                     match self.written(written) {
-                        Ok(Some(position)) => source.confirm(position).await.map_err(lost),
+                        Ok(Some(position)) => self.confirm(source, position).await,
                         Ok(None) => Ok(()),
                         Err(ended) => Err(ended),
                     }
                 }
                 item = listen(source, reading) => match item {
-                    Ok(item) => self.read(item),
+                    Ok(item) => self.read(item, source.committed_at()),
                     Err(trouble) => Err(lost(trouble)),
                 },
-                now = self.clock.tick() => self.ticked(now),
+                now = self.clock.tick() => {
+                    self.shown.heard(source.end());
+                    self.ticked(now)
+                }
                 () = stop.turn(stopping) => {
                     if std::mem::replace(&mut stopping, true) { Err(self.overdue()) } else { Ok(()) }
                 }
@@ -155,6 +144,7 @@ where
 
     /// Waits, without a source, until everything that was read is settled and remembered.
     pub async fn drain(&mut self, stop: &mut Stop) -> Result<(), Ended> {
+        self.shown.doing(Doing::Draining);
         if !self.is_settled() {
             info!("waiting for the acks of what was read");
         }
@@ -174,7 +164,7 @@ where
         let settled = timeout(UNANSWERED, async {
             while !self.is_settled() {
                 if let Some(position) = self.settle(stop).await? {
-                    source.confirm(position).await.map_err(lost)?;
+                    self.confirm(&mut source, position).await?;
                 }
             }
             Ok(())
@@ -198,15 +188,28 @@ where
         tokio::select! {
             report = self.sink.next_report() => self.reported(report).map(|()| None),
             written = self.positions.written(), if self.memory.is_writing() => self.written(written),
-            now = self.clock.tick() => self.remember(now).map(|()| None),
+            now = self.clock.tick() => {
+                self.show(now);
+                self.remember(now).map(|()| None)
+            }
             () = stop.overdue() => Err(self.overdue()),
         }
     }
 
-    fn read(&mut self, item: Item<P>) -> Result<(), Ended> {
+    async fn confirm<S: Source<Position = P>>(
+        &mut self,
+        source: &mut S,
+        position: P,
+    ) -> Result<(), Ended> {
+        self.shown.confirmed::<S>(&position);
+        source.confirm(position).await.map_err(lost)
+    }
+
+    fn read(&mut self, item: Item<P>, committed: Option<i64>) -> Result<(), Ended> {
         match item {
             Item::Row(row) => {
                 self.inside = true;
+                self.shown.reading(committed);
                 self.prepare(&row)?;
                 self.push()
             }
@@ -274,19 +277,17 @@ where
 
     fn admit(&mut self) -> Option<(Message, Ticket)> {
         let size = self.waiting.front()?.size();
-        let fits = self.ledger.outstanding_bytes() + size <= self.bound.bytes;
-        if !fits && self.ledger.outstanding() > 0 {
+        if !self.bound.admits(&self.ledger, size) {
             return None;
         }
         let message = self.waiting.pop_front()?;
-        Some((message, self.ledger.admit(size)))
+        let ticket = self.ledger.admit(size);
+        self.shown.admitted(ticket.number());
+        Some((message, ticket))
     }
 
     fn has_room(&self) -> bool {
-        self.held.is_none()
-            && self.waiting.is_empty()
-            && self.ledger.outstanding() < self.bound.messages
-            && self.ledger.span() < self.bound.messages * SPAN
+        self.held.is_none() && self.waiting.is_empty() && self.bound.has_room(&self.ledger)
     }
 
     /// Nothing is on its way, and nothing is left to be remembered.
@@ -298,7 +299,10 @@ where
         match report.map_err(broken)? {
             Report::Delivered(ticket) => {
                 self.tally.delivered += 1;
+                let number = ticket.number();
                 self.settled(ticket, Ledger::settle);
+                let (latency, oldest) = (&mut self.tally.latency, self.ledger.oldest());
+                self.shown.delivered(number, oldest, latency);
             }
             Report::Room => {}
             Report::Refused(_, message, kind, reason) => {
@@ -328,6 +332,7 @@ where
     }
 
     fn ticked(&mut self, now: Instant) -> Result<(), Ended> {
+        self.show(now);
         match self.unanswered {
             // Inside a transaction all of it would come again; a server that is to be stopped is heard by `listen`.
             Some(since) if now > since + UNANSWERED && !self.inside => Err(Ended::Unanswered),
@@ -349,12 +354,27 @@ where
         self.positions.write(&self.record).map_err(broken)
     }
 
+    /// Lets everyone see how it stands, now and then.
+    fn show(&mut self, now: Instant) {
+        if self.shown.is_due(now) {
+            let now = Now {
+                tally: *self.tally,
+                oldest: self.ledger.oldest(),
+                in_flight: (self.ledger.outstanding(), self.ledger.outstanding_bytes()),
+                queued: self.sink.queued(),
+                unanswered: self.unanswered,
+            };
+            self.shown.show(&now);
+        }
+    }
+
     fn answered(&mut self) {
         let awaited = self.ledger.outstanding() > 0 || self.memory.is_writing();
         self.unanswered = awaited.then(Instant::now);
     }
 
-    fn failed(&self, id: String, failure: Failure) -> Failed {
+    fn failed(&mut self, id: String, failure: Failure) -> Failed {
+        self.tally.failed[failure.kind as usize] += 1;
         Failed {
             id,
             after: self.last_mark.clone(),

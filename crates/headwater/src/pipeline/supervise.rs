@@ -10,9 +10,11 @@ use headwater_core::trouble::{Severity, Trouble};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::bound::Bound;
 use super::ended::{Ended, broken, lost};
+use super::figures::{Board, Cause, Doing, Tally};
 use super::prepare::Preparer;
-use super::run::{Bound, Run, Tally};
+use super::run::Run;
 use super::stop::Stop;
 use super::trial;
 use crate::clock;
@@ -40,6 +42,22 @@ pub struct Pipeline<O, D> {
     pub preparer: Preparer,
     pub bound: Bound,
     pub tally: Tally,
+    pub board: Board,
+}
+
+impl<O, D> Pipeline<O, D> {
+    /// Everything is to be opened again.
+    fn again(&mut self, cause: Cause) {
+        self.tally.reconnects[cause as usize] += 1;
+        let tally = self.tally;
+        self.board.show(|figures| {
+            figures.tally = tally;
+            figures.in_flight_messages = 0;
+            figures.in_flight_bytes = 0;
+            figures.queued = None;
+            figures.unanswered = None;
+        });
+    }
 }
 
 /// There is no position to begin at.
@@ -88,17 +106,25 @@ pub async fn supervise<O: Origin, D: Destination>(
                 );
                 return Ok(());
             }
-            Ended::Unanswered => continue,
+            Ended::Unanswered => {
+                pipeline.again(Cause::Unanswered);
+                continue;
+            }
             Ended::Failed(failed) => return Err(Box::new(failed)),
-            Ended::Source(trouble) => trouble,
+            Ended::Source(trouble) | Ended::Sink(trouble) if trouble.is_fatal() => {
+                return Err(trouble);
+            }
+            Ended::Source(trouble) => {
+                pipeline.again(Cause::Source);
+                trouble
+            }
             Ended::Sink(trouble) => {
                 destination = None;
+                pipeline.again(Cause::Sink);
                 trouble
             }
         };
-        if trouble.is_fatal() {
-            return Err(trouble);
-        }
+        pipeline.board.doing(Doing::Pausing(trouble.to_string()));
         tell(&trouble.to_string(), &mut last_trouble);
         if stop.or(tokio::time::sleep(pause)).await.is_none() {
             return Ok(());
@@ -143,9 +169,11 @@ async fn attempt<O: Origin, D: Destination>(
         pipeline.bound,
         &mut pipeline.preparer,
         (sink, positions),
-        &mut pipeline.tally,
+        (&mut pipeline.tally, &pipeline.board),
     );
+    pipeline.board.doing(Doing::Carrying);
     let ended = run.carry(&mut source, stop).await;
+    pipeline.board.parted(clock::micros());
     match &ended {
         Ended::Asked => source.close().await,
         Ended::Overdue { .. } | Ended::Sink(_) => drop(source),
@@ -179,13 +207,16 @@ async fn open<O: Origin, D: Destination>(
     pipeline: &mut Pipeline<O, D>,
     destination: &mut Option<(D::Sink, D::Positions)>,
 ) -> Result<Opened<O::Source>, Ended> {
+    pipeline.board.doing(Doing::ReadingRecord);
     if destination.is_none() {
         *destination = Some(pipeline.destination.open().await.map_err(Ended::Sink)?);
     }
     let Some((_, positions)) = destination.as_mut() else {
         unreachable!("opened a line ago")
     };
+    pipeline.board.doing(Doing::Locking);
     pipeline.origin.lock().await.map_err(lost)?;
+    pipeline.board.doing(Doing::ReadingRecord);
     let read = positions.read().await.map_err(broken)?;
     // A record without a position is left by an init that was killed: that pipeline never began.
     let Some(mut record) = read.filter(Record::has_position) else {
@@ -194,6 +225,7 @@ async fn open<O: Origin, D: Destination>(
     if let Some(blocked) = record.blocked.clone() {
         // The number first: a trial can last, and whoever takes the lock over meanwhile takes the next one.
         begin(positions, &mut record).await?;
+        pipeline.board.doing(Doing::Trying);
         let (origin, preparer) = (&mut pipeline.origin, &mut pipeline.preparer);
         let tried = trial::hold(origin, preparer, &record, &blocked).await;
         if let Err(Ended::Failed(failed)) = &tried {
@@ -204,6 +236,7 @@ async fn open<O: Origin, D: Destination>(
         record.blocked = None;
         begin(positions, &mut record).await?;
     }
+    pipeline.board.doing(Doing::Opening);
     let source = pipeline.origin.open(&record).await.map_err(lost)?;
     record.source = source.identity();
     begin(positions, &mut record).await?;

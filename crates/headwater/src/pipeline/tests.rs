@@ -22,7 +22,7 @@ use headwater_encode::{Encoder, Json, JsonStyle};
 use tokio::sync::mpsc;
 
 use super::stop::Ask;
-use super::{Bound, Destination, Pipeline, Preparer, Stop, Tally, supervise};
+use super::{Board, Bound, Destination, Pipeline, Preparer, Stop, Tally, supervise};
 
 #[derive(Debug, Clone)]
 struct Scripted(Severity, &'static str);
@@ -304,6 +304,7 @@ impl Stage {
             ),
             bound,
             tally: Tally::default(),
+            board: Board::default(),
         };
         let (ask, mut stop) = Stop::channel();
         let task = tokio::task::spawn_local(async move {

@@ -31,6 +31,8 @@ pub(super) struct Server {
     pub senders: i64,
     /// -1: no limit.
     pub max_slot_wal_keep_mb: i64,
+    /// Where its log ends; a standby does not say.
+    pub end: Option<Lsn>,
     /// Who holds the pipeline's lock.
     pub holder: Option<i32>,
 }
@@ -129,6 +131,7 @@ impl Ask<'_> {
                     current_setting('max_wal_senders')::int8 AS max_senders,
                     (SELECT count(*) FROM pg_stat_replication) AS senders,
                     (SELECT setting::int8 FROM pg_settings WHERE name = 'max_slot_wal_keep_size') AS keep,
+                    CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_lsn()::text END AS log_end,
                     (SELECT l.pid FROM pg_locks l, lock
                       WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
                         AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -139,6 +142,7 @@ impl Ask<'_> {
         let Some(row) = self.session.row(&sql, &[&self.settings.name]).await? else {
             return Err(Error::transient("the server said nothing about itself"));
         };
+        let end: Option<String> = cell(&row, "log_end")?;
         Ok(Server {
             version: cell(&row, "version")?,
             wal_level: cell(&row, "wal_level")?,
@@ -148,6 +152,7 @@ impl Ask<'_> {
             max_senders: cell(&row, "max_senders")?,
             senders: cell(&row, "senders")?,
             max_slot_wal_keep_mb: cell(&row, "keep")?,
+            end: end.and_then(|end| end.parse().ok()),
             holder: cell(&row, "holder")?,
         })
     }

@@ -107,3 +107,12 @@ async fn keep(mut session: Session) {
         }
     }
 }
+
+/// Whether the lock, whose holder tells it here, is lost.
+pub(super) fn is_lost(lost: &watch::Receiver<bool>) -> bool {
+    lost.has_changed().unwrap_or(true) || *lost.borrow()
+}
+
+pub(super) fn lock_lost() -> Error {
+    Error::transient("the lock was lost: its session with the server has ended")
+}

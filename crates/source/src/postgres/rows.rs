@@ -67,6 +67,8 @@ pub(super) struct Rows {
     /// Types that are not built in.
     kinds: HashMap<u32, Kind>,
     in_transaction: bool,
+    /// Of the transaction that was begun last, in microseconds since 1970.
+    committed_at: Option<i64>,
     last_mark: Lsn,
     hurry: Hurry,
 }
@@ -80,6 +82,7 @@ impl Rows {
             relations: HashMap::new(),
             kinds: HashMap::new(),
             in_transaction: false,
+            committed_at: None,
             last_mark: start,
             hurry: Hurry::default(),
         }
@@ -90,10 +93,20 @@ impl Rows {
         std::mem::take(&mut self.hurry.due).then_some(Item::Hurry)
     }
 
+    pub(super) fn committed_at(&self) -> Option<i64> {
+        self.committed_at
+    }
+
+    /// How far the server has told the log.
+    pub(super) fn last_mark(&self) -> Lsn {
+        self.last_mark
+    }
+
     pub(super) fn take(&mut self, frame: Frame) -> Result<Step, Malformed> {
         match frame {
-            Frame::Begin => {
+            Frame::Begin { committed } => {
                 self.in_transaction = true;
+                self.committed_at = committed.checked_add(value::EPOCH);
                 Ok(Step::Nothing)
             }
             Frame::Commit { end } => {
@@ -299,6 +312,7 @@ mod tests {
     const OUTBOX: u32 = 7;
     const NEIGHBOUR: u32 = 8;
     const TEXT: u32 = 25;
+    const BEGIN: Frame = Frame::Begin { committed: 7 };
 
     fn rows() -> Rows {
         Rows::new("eventlog", "events", Lsn(100))
@@ -390,13 +404,7 @@ mod tests {
     #[test]
     fn a_mark_comes_after_the_rows_of_its_transaction() {
         let mut rows = rows();
-        let frames = [
-            Frame::Begin,
-            outbox(),
-            insert("a"),
-            insert("b"),
-            commit(200),
-        ];
+        let frames = [BEGIN, outbox(), insert("a"), insert("b"), commit(200)];
         let told: Vec<String> = frames.map(|frame| told(&mut rows, frame)).to_vec();
         assert_eq!(
             told,
@@ -405,10 +413,18 @@ mod tests {
     }
 
     #[test]
+    fn a_row_knows_when_its_transaction_was_committed() {
+        let mut rows = rows();
+        assert_eq!(rows.committed_at(), None);
+        told(&mut rows, BEGIN);
+        assert_eq!(rows.committed_at(), Some(value::EPOCH + 7));
+    }
+
+    #[test]
     fn a_keepalive_inside_a_transaction_is_no_mark() {
         let mut rows = rows();
         assert_eq!(told(&mut rows, keepalive(150)), "mark 150");
-        for frame in [Frame::Begin, outbox(), keepalive(300)] {
+        for frame in [BEGIN, outbox(), keepalive(300)] {
             assert_eq!(told(&mut rows, frame), "");
         }
         assert_eq!(told(&mut rows, insert("a")), "Insert events a");
@@ -431,7 +447,7 @@ mod tests {
     #[test]
     fn an_empty_transaction_is_a_mark() {
         let mut rows = rows();
-        assert_eq!(told(&mut rows, Frame::Begin), "");
+        assert_eq!(told(&mut rows, BEGIN), "");
         assert_eq!(told(&mut rows, Frame::Other), "");
         assert_eq!(told(&mut rows, commit(110)), "mark 110");
     }
@@ -602,7 +618,7 @@ mod tests {
         let mut told = Vec::new();
         for message in messages {
             let frame = match message[0] {
-                b'B' => Frame::Begin,
+                b'B' => BEGIN,
                 b'C' => Frame::Commit {
                     end: Lsn(u64::from_be_bytes(
                         message[10..18].try_into().expect("eight"),

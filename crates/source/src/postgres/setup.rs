@@ -232,6 +232,7 @@ pub(super) mod tests {
                 max_senders: 10,
                 senders: 0,
                 max_slot_wal_keep_mb: -1,
+                end: None,
                 holder: None,
             },
             table: Some(TableFacts {

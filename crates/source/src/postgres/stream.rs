@@ -31,7 +31,10 @@ pub(super) enum Frame {
         /// By the server's clock, in microseconds.
         sent: i64,
     },
-    Begin,
+    Begin {
+        /// When it was committed, by the server's clock, in microseconds since 2000.
+        committed: i64,
+    },
     Commit {
         end: Lsn,
     },
@@ -262,7 +265,11 @@ impl Stream {
 fn frame(event: ReplicationEvent) -> Frame {
     match event {
         ReplicationEvent::XLogData { data, .. } => Frame::Data(data),
-        ReplicationEvent::Begin { .. } => Frame::Begin,
+        ReplicationEvent::Begin {
+            commit_time_micros, ..
+        } => Frame::Begin {
+            committed: commit_time_micros,
+        },
         ReplicationEvent::Commit { end_lsn, .. } => Frame::Commit {
             end: Lsn(end_lsn.as_u64()),
         },

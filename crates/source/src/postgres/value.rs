@@ -13,7 +13,7 @@ use headwater_core::row::Value;
 use super::decode::Cell;
 
 /// 2000-01-01, from which PostgreSQL counts, in microseconds since 1970.
-const EPOCH: i64 = 946_684_800_000_000;
+pub(super) const EPOCH: i64 = 946_684_800_000_000;
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
 /// How a type is read.

@@ -2,6 +2,7 @@
 //! them is taken away or replaced, it only falls silent.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,7 +11,8 @@ use tokio::time::sleep;
 use tracing::debug;
 
 use super::facts::Facts;
-use super::position::Identity;
+use super::lock::lock_lost;
+use super::position::{Identity, Lsn};
 use super::session::Session;
 use super::{Settings, resume};
 use crate::Error;
@@ -21,6 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct Watch {
     found: watch::Receiver<Option<Error>>,
     watcher: JoinHandle<()>,
+    end: Arc<AtomicU64>,
 }
 
 impl Drop for Watch {
@@ -32,11 +35,22 @@ impl Drop for Watch {
 impl Watch {
     pub(super) fn begin(session: Arc<Session>, settings: Settings, identity: Identity) -> Watch {
         let (tell, found) = watch::channel(None);
+        let end = Arc::new(AtomicU64::new(0));
+        let seen = Arc::clone(&end);
         let watcher = tokio::spawn(async move {
-            let error = until_trouble(&session, &settings, &identity).await;
+            let error = until_trouble(&session, &settings, &identity, &seen).await;
             tell.send_replace(Some(error));
         });
-        Watch { found, watcher }
+        Watch {
+            found,
+            watcher,
+            end,
+        }
+    }
+
+    /// Where the server's log ended when it was last looked at. The stream tells only how far it has been decoded.
+    pub(super) fn end(&self) -> Lsn {
+        Lsn(self.end.load(Ordering::Relaxed))
     }
 
     /// What was found so far.
@@ -54,10 +68,40 @@ impl Watch {
     }
 }
 
-async fn until_trouble(session: &Session, settings: &Settings, identity: &Identity) -> Error {
+/// The lock is lost, or what is read has been replaced. Cancel-safe.
+pub(super) async fn until_lost(
+    lost: Option<&mut watch::Receiver<bool>>,
+    watcher: Option<&mut Watch>,
+) -> Error {
+    let lock = async {
+        match lost {
+            // An error means that the lock's holder is gone, and with it the lock.
+            Some(lost) => drop(lost.wait_for(|lost| *lost).await),
+            None => std::future::pending().await,
+        }
+    };
+    let replaced = async {
+        match watcher {
+            Some(watch) => watch.until_found().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = lock => lock_lost(),
+        error = replaced => error,
+    }
+}
+
+async fn until_trouble(
+    session: &Session,
+    settings: &Settings,
+    identity: &Identity,
+    end: &AtomicU64,
+) -> Error {
     loop {
         sleep(LOOK_EVERY).await;
-        match look(session, settings, identity).await {
+        match look(session, settings, identity, end).await {
             Ok(()) => {}
             // Somebody's long lock on the table keeps the catalog from answering: that says nothing about the log.
             Err(Error::Transient(why)) if !session.is_closed() => {
@@ -68,8 +112,16 @@ async fn until_trouble(session: &Session, settings: &Settings, identity: &Identi
     }
 }
 
-async fn look(session: &Session, settings: &Settings, identity: &Identity) -> Result<(), Error> {
+async fn look(
+    session: &Session,
+    settings: &Settings,
+    identity: &Identity,
+    end: &AtomicU64,
+) -> Result<(), Error> {
     let facts = Facts::read(session, settings).await?;
+    if let Some(seen) = facts.server.end {
+        end.store(seen.0, Ordering::Relaxed);
+    }
     if facts.table.is_some() && facts.publication.is_some() {
         resume::same_objects(identity, &facts, settings)?;
     }

@@ -147,9 +147,12 @@ pub(super) const KEYS: &[Key] = &[
     key("position.file", Path, Said("none; required when sink.kind is `stdout`"),
         "A file that remembers the position, instead of the topic."),
 
-    key("admin.listen", Text, Value("off"),
-        "The address of health, metrics and status page; only `off` is built."),
-    later("admin.token_file", Path, "", "A file that holds the token which the admin address asks for."),
+    key("admin.listen", Text, Value("127.0.0.1:9464"),
+        "The address of `/health`, `/ready`, `/metrics` and `/status`, `host:port`; each pipeline of a machine needs its \
+         own. `off`: none."),
+    key("admin.token_file", Path, NONE,
+        "A file that holds a token, one newline at its end does not count; `/metrics` and `/status` then want it as \
+         `Authorization: Bearer`. Read at every request."),
 
     key("log.level", word(&["error", "warn", "info", "debug", "trace"], &[]), Value("info"),
         "The least important thing that is logged."),
