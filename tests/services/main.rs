@@ -12,6 +12,7 @@ mod failover;
 mod idle;
 mod instances;
 mod kafka_away;
+mod kafka_security;
 mod kills;
 mod lost_log;
 mod memory;

@@ -20,8 +20,9 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use check::{
-    Admin, Compression, Config, Database, Encode, Kafka, Listen, Log, LogFormat, LogLevel,
-    PositionStore, Postgres, Property, Route, SinkKind, Snapshot, Tls, Token,
+    Admin, Compression, Config, Database, Encode, Kafka, KafkaTls, KafkaTlsMode, Listen, Log,
+    LogFormat, LogLevel, PositionStore, Postgres, Property, Route, Sasl, SaslMechanism, SinkKind,
+    Snapshot, Tls, Token,
 };
 pub use problem::ConfigError;
 pub use schema::SchemaFiles;

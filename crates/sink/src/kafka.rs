@@ -26,13 +26,16 @@ mod client;
 mod contact;
 mod doubt;
 mod positions;
+mod security;
 mod settings;
 mod size;
+mod tools;
 mod topic;
 mod verdict;
 
 pub use check::check;
 pub use positions::{KafkaPositions, Made};
+pub use security::{Identity, Mechanism, Sasl, Tls, Verify};
 pub use settings::{Settings, forbidden};
 
 use client::Client;
@@ -199,8 +202,7 @@ impl Kafka {
     /// The message with this number is lost to this run.
     fn failed(&mut self, code: Code, topic: &str) -> Error {
         let error = self.client.trouble().unwrap_or_else(|| {
-            let brokers = &self.client.settings.brokers;
-            verdict::error(code, Doing::Writing(topic), brokers, "")
+            verdict::error(code, Doing::Writing(topic), self.client.tools(), "")
         });
         self.break_off(error)
     }

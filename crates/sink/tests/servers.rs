@@ -9,5 +9,6 @@ mod servers {
     mod positions;
     mod refusal;
     mod rights;
+    mod security;
     mod talk;
 }

@@ -14,9 +14,13 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use crate::check;
 use crate::load::Written;
 
+mod certificate;
+mod listener;
 mod node;
 mod reader;
 
+pub use certificate::Certificates;
+pub use listener::Listener;
 use node::Node;
 pub use reader::Consumed;
 use reader::{Reader, message_count};
@@ -29,6 +33,8 @@ pub struct KafkaOptions {
     pub nodes: usize,
     /// Also a `SASL_PLAINTEXT` listener on each broker: PLAIN and SCRAM-SHA-512, user `u`, password `p`.
     pub sasl: bool,
+    /// Also every [`Listener`], on each broker.
+    pub tls: bool,
     /// Further lines of server.properties.
     pub settings: Vec<(String, String)>,
 }
@@ -38,6 +44,7 @@ impl Default for KafkaOptions {
         Self {
             nodes: 1,
             sasl: false,
+            tls: false,
             settings: Vec::new(),
         }
     }
@@ -45,6 +52,7 @@ impl Default for KafkaOptions {
 
 pub struct Kafka {
     nodes: Vec<Node>,
+    certificates: Option<Certificates>,
     /// Made by the first [`Kafka::produce`] and kept: making one takes longer than sending.
     producer: OnceLock<FutureProducer>,
 }
@@ -58,12 +66,14 @@ impl Kafka {
     }
 
     pub fn start_with(options: &KafkaOptions) -> Self {
-        Self::of(node::start_all(options, false))
+        Self::of(options, false)
     }
 
-    fn of(nodes: Vec<Node>) -> Self {
+    fn of(options: &KafkaOptions, shared: bool) -> Self {
+        let certificates = options.tls.then(Certificates::new);
         Self {
-            nodes,
+            nodes: node::start_all(options, certificates.as_ref(), shared),
+            certificates,
             producer: OnceLock::new(),
         }
     }
@@ -71,7 +81,7 @@ impl Kafka {
     /// One broker for all tests of the process. Whoever stops it, stops it for all.
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<Kafka> =
-            LazyLock::new(|| Kafka::of(node::start_all(&KafkaOptions::default(), true)));
+            LazyLock::new(|| Kafka::of(&KafkaOptions::default(), true));
         &SHARED
     }
 
@@ -83,6 +93,16 @@ impl Kafka {
     /// The listeners that want a password.
     pub fn sasl_brokers(&self) -> String {
         addresses(self.nodes.iter().filter_map(Node::sasl_port))
+    }
+
+    /// The addresses of one of the listeners of [`KafkaOptions::tls`].
+    pub fn listener(&self, listener: Listener) -> String {
+        addresses(self.nodes.iter().map(|node| node.listener_port(listener)))
+    }
+
+    /// What a client needs for them.
+    pub fn certificates(&self) -> &Certificates {
+        self.certificates.as_ref().expect("started with tls")
     }
 
     /// Of broker `node`, counted from 0.

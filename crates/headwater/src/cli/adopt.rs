@@ -59,7 +59,7 @@ async fn alone<O: Origin>(config: &Config, origin: &mut O) -> Result<(), Exit> {
 
 async fn begin_at(config: &Config, beginning: Beginning) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
-    let (_sink, mut positions) = outlet.connect()?;
+    let (_sink, mut positions) = outlet.connect().await?;
     outlet.init(&positions).await?;
     let before = positions.read().await?;
     let run = before.as_ref().map_or(0, |record| record.run + 1);

@@ -33,7 +33,7 @@ pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
     }
     let outlet = Outlet::new(config)?;
     parts::database(config)?;
-    let (_sink, mut positions) = outlet.connect()?;
+    let (_sink, mut positions) = outlet.connect().await?;
     let mut made = first(config, &outlet, &mut positions).await?;
     if made.is_empty() {
         made = again(config, &mut positions).await?;
@@ -72,7 +72,7 @@ pub async fn if_it_never_ran(config: &Config) -> Result<(), Exit> {
 
 async fn try_first(config: &Config) -> Result<Vec<String>, Exit> {
     let outlet = Outlet::new(config)?;
-    let (_sink, mut positions) = outlet.connect()?;
+    let (_sink, mut positions) = outlet.connect().await?;
     first(config, &outlet, &mut positions).await
 }
 

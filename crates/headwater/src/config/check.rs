@@ -2,6 +2,8 @@
 
 mod admin;
 mod encode;
+mod password;
+mod security;
 mod sink;
 mod source;
 
@@ -13,6 +15,7 @@ use super::written::Written;
 
 pub use admin::{Admin, Listen, Token};
 pub use encode::Encode;
+pub use security::{KafkaTls, KafkaTlsMode, Sasl, SaslMechanism};
 pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
 pub use source::{Database, Postgres, Snapshot, Source, Tls};
 

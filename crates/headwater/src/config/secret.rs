@@ -38,7 +38,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Where the database's password is found.
+/// Where a password is found.
 #[derive(Clone, Debug)]
 pub enum Password {
     None,
@@ -53,20 +53,25 @@ pub enum Password {
 
 impl Password {
     /// Reads the file or runs the command anew, so a password changed meanwhile is found. Waits: up to 30 s for a command.
-    pub fn read(&self) -> Result<Option<Secret>, PasswordError> {
+    /// `section` is where its keys stand, for people.
+    pub fn read(&self, section: &'static str) -> Result<Option<Secret>, PasswordError> {
+        self.find().map_err(|why| PasswordError { section, why })
+    }
+
+    fn find(&self) -> Result<Option<Secret>, Why> {
         match self {
             Self::None => Ok(None),
             Self::Literal(secret) => Ok(Some(secret.clone())),
             Self::File(path) => {
-                let bytes = std::fs::read(path).map_err(|error| PasswordError::File {
+                let bytes = std::fs::read(path).map_err(|error| Why::File {
                     path: path.clone(),
                     error,
                 })?;
-                text(bytes, "source.password_file").map(Some)
+                text(bytes, "password_file").map(Some)
             }
             Self::Command { line, folder } => {
                 let bytes = output(line, folder, COMMAND_LIMIT)?;
-                text(bytes, "source.password_command").map(Some)
+                text(bytes, "password_command").map(Some)
             }
         }
     }
@@ -74,20 +79,27 @@ impl Password {
 
 /// Why there is no password now.
 #[derive(Debug, thiserror::Error)]
-pub enum PasswordError {
-    #[error("source.password_file: {} cannot be read: {error}; make it readable for Headwater or name another file", path.display())]
+#[error("{section}.{why}")]
+pub struct PasswordError {
+    section: &'static str,
+    why: Why,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("password_file: {} cannot be read: {error}; make it readable for Headwater or name another file", path.display())]
     File {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("source.password_command: cannot be run: {0}; it is given to `sh -c`")]
+    #[error("password_command: cannot be run: {0}; it is given to `sh -c`")]
     NotRun(std::io::Error),
     #[error(
-        "source.password_command: ended with {0}; run it by hand to see why: it must print the password and end with 0"
+        "password_command: ended with {0}; run it by hand to see why: it must print the password and end with 0"
     )]
     Failed(ExitStatus),
     #[error(
-        "source.password_command: gave no answer within {} s; it must print the password and end",
+        "password_command: gave no answer within {} s; it must print the password and end",
         .0.as_secs()
     )]
     Slow(Duration),
@@ -98,8 +110,8 @@ pub enum PasswordError {
 }
 
 /// One newline at the end belongs to the file or the command, not to the password.
-fn text(bytes: Vec<u8>, key: &'static str) -> Result<Secret, PasswordError> {
-    let mut text = String::from_utf8(bytes).map_err(|_| PasswordError::NotText(key))?;
+fn text(bytes: Vec<u8>, key: &'static str) -> Result<Secret, Why> {
+    let mut text = String::from_utf8(bytes).map_err(|_| Why::NotText(key))?;
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {
@@ -107,12 +119,12 @@ fn text(bytes: Vec<u8>, key: &'static str) -> Result<Secret, PasswordError> {
         }
     }
     if text.is_empty() {
-        return Err(PasswordError::Empty(key));
+        return Err(Why::Empty(key));
     }
     Ok(Secret(text))
 }
 
-fn output(line: &Secret, folder: &Path, limit: Duration) -> Result<Vec<u8>, PasswordError> {
+fn output(line: &Secret, folder: &Path, limit: Duration) -> Result<Vec<u8>, Why> {
     let mut command = Command::new("sh");
     command.arg("-c").arg(line.expose()).stdin(Stdio::null());
     if !folder.as_os_str().is_empty() {
@@ -121,7 +133,7 @@ fn output(line: &Secret, folder: &Path, limit: Duration) -> Result<Vec<u8>, Pass
     let mut child = command
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(PasswordError::NotRun)?;
+        .map_err(Why::NotRun)?;
     let (sender, receiver) = mpsc::channel();
     if let Some(mut pipe) = child.stdout.take() {
         thread::spawn(move || {
@@ -135,13 +147,13 @@ fn output(line: &Secret, folder: &Path, limit: Duration) -> Result<Vec<u8>, Pass
         // It may have ended this very moment; either way it is reaped here.
         drop(child.kill());
         drop(child.wait());
-        return Err(PasswordError::Slow(limit));
+        return Err(Why::Slow(limit));
     };
-    let status = child.wait().map_err(PasswordError::NotRun)?;
+    let status = child.wait().map_err(Why::NotRun)?;
     if !status.success() {
-        return Err(PasswordError::Failed(status));
+        return Err(Why::Failed(status));
     }
-    read.map_err(PasswordError::NotRun)
+    read.map_err(Why::NotRun)
 }
 
 #[cfg(test)]
@@ -156,7 +168,10 @@ mod tests {
     }
 
     fn exposed(password: &Password) -> Option<String> {
-        password.read().unwrap().map(|s| s.expose().to_owned())
+        password
+            .read("source")
+            .unwrap()
+            .map(|s| s.expose().to_owned())
     }
 
     #[test]
@@ -197,13 +212,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         let password = Password::File(path.clone());
-        let missing = password.read().unwrap_err().to_string();
+        let missing = password.read("source").unwrap_err().to_string();
+        assert!(missing.starts_with("source.password_file: "), "{missing}");
         assert!(missing.contains("password cannot be read"), "{missing}");
         std::fs::write(&path, "\n").unwrap();
-        let empty = password.read().unwrap_err().to_string();
+        let empty = password.read("source").unwrap_err().to_string();
         assert!(empty.contains("gave nothing"), "{empty}");
         std::fs::write(&path, b"hunter2\xff").unwrap();
-        let binary = password.read().unwrap_err().to_string();
+        let binary = password.read("source").unwrap_err().to_string();
         assert!(binary.contains("not UTF-8"), "{binary}");
         assert!(!binary.contains("hunter2"));
     }
@@ -223,10 +239,10 @@ mod tests {
 
     #[test]
     fn a_password_command_that_fails_is_an_error_without_its_output() {
-        let failed = command("echo hunter2; exit 3").read().unwrap_err();
+        let failed = command("echo hunter2; exit 3").read("source").unwrap_err();
         assert!(failed.to_string().contains("exit status: 3"), "{failed}");
         assert!(!format!("{failed} {failed:?}").contains("hunter2"));
-        let silent = command("true").read().unwrap_err().to_string();
+        let silent = command("true").read("source").unwrap_err().to_string();
         assert!(silent.contains("gave nothing"), "{silent}");
     }
 
@@ -234,6 +250,6 @@ mod tests {
     fn a_password_command_that_hangs_is_given_up() {
         let limit = Duration::from_millis(50);
         let slow = output(&Secret::new("exec sleep 60"), Path::new(""), limit).unwrap_err();
-        assert!(matches!(slow, PasswordError::Slow(_)), "{slow}");
+        assert!(matches!(slow, Why::Slow(_)), "{slow}");
     }
 }

@@ -1,6 +1,7 @@
 //! The configuration as its users meet it: one text in, a `Config` or every problem out.
 
 mod encode;
+mod security;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -508,10 +509,6 @@ fn what_is_known_but_not_built_is_refused() {
         let blank = if key == "sink.topics" { "\n" } else { "" };
         refused(&format!("{blank}[{section}]\n{line}\n"), key);
     }
-    let sasl = "\nsasl = { mechanism = \"PLAIN\" }\n";
-    let advice = "under [sink.properties], such as \"security.protocol\"";
-    assert!(refused(sasl, "sink.sasl").contains(advice));
-    assert!(refused("\ntls = { mode = \"require\" }\n", "sink.tls").contains(advice));
     refused("\ndelivery = \"exactly-once\"\n", "sink.delivery");
     let snapshot = changed("\n[encode]", "snapshot = \"initial\"\n\n[encode]");
     let server = changed("\n[encode]", "server_id = 5400\n\n[encode]");
@@ -655,7 +652,7 @@ fn the_environment_wins_over_the_file() {
     assert_eq!(config.name(), "other");
     let postgres = postgres(&config);
     assert_eq!(postgres.slot, "headwater_other");
-    let password = postgres.password.read().unwrap().unwrap();
+    let password = postgres.password.read("source").unwrap().unwrap();
     assert_eq!(password.expose(), "p${x}");
     let kafka = kafka(&config);
     assert_eq!(kafka.brokers, "b:1");
@@ -692,9 +689,9 @@ fn a_wrong_variable_is_told_by_its_name() {
             "HEADWATER__POSITION__REPLICATION: position.replication: cannot be \"two\"; a whole number is wanted",
         ),
         (
-            "HEADWATER__SINK__SASL__USERNAME",
-            "u",
-            "HEADWATER__SINK__SASL__USERNAME: sink.sasl: is known but not built yet; until then",
+            "HEADWATER__SINK__TLS__MODE",
+            "on",
+            "HEADWATER__SINK__TLS__MODE: sink.tls.mode: cannot be \"on\"; wanted is one of",
         ),
         (
             "HEADWATER__LOG__LEVEL",
@@ -719,7 +716,7 @@ fn a_name_in_braces_is_replaced_from_the_environment() {
         panic!("{:?}", postgres.servers);
     };
     assert_eq!(server.host, Host::Tcp("127.0.0.1".to_owned()));
-    let password = postgres.password.read().unwrap().unwrap();
+    let password = postgres.password.read("source").unwrap().unwrap();
     assert_eq!(password.expose(), "p");
     let property = kafka(&config).properties[0].value();
     assert_eq!(property.value.expose(), "${x} p");
@@ -778,6 +775,10 @@ fn a_secret_is_never_printed() {
             "password_command = 'echo hunter2'\n\n[encode]",
         ),
         extended("", "properties.\"sasl.password\" = 'hunter2'\n"),
+        extended(
+            "",
+            "sasl = { mechanism = 'PLAIN', username = 'u', password = 'hunter2' }\n",
+        ),
     ];
     for text in ways {
         let config = good(&text, &[("PW", "hunter2")]);

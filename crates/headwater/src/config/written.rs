@@ -78,6 +78,11 @@ impl Written {
         self.sections.insert(path.to_owned(), line);
     }
 
+    /// Where a section begins in the file, be it empty.
+    pub(super) fn section_begins(&self, path: &str) -> Option<Place> {
+        self.sections.get(path).map(|line| self.line(*line))
+    }
+
     /// A later value of the same key replaces the earlier one.
     pub(super) fn put(&mut self, path: &str, place: Place, text: String) {
         self.entries.insert(path.to_owned(), Entry { place, text });

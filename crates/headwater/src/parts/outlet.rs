@@ -12,7 +12,10 @@ use headwater_core::trouble::Trouble;
 use headwater_sink::kafka::{self, Made};
 use headwater_sink::{Error, FilePositions, Finding, Form, Kafka, KafkaPositions, Stdout};
 
-use crate::config::{self, Compression, Config, ConfigError, PositionStore, SinkKind};
+use crate::config::{
+    self, Compression, Config, ConfigError, KafkaTlsMode, PositionStore, Sasl, SaslMechanism,
+    SinkKind,
+};
 use crate::pipeline::Destination;
 
 /// How long `check` waits for the broker.
@@ -87,7 +90,8 @@ pub struct Outlet {
 }
 
 enum Kind {
-    Kafka(kafka::Settings),
+    /// The login is completed whenever the sink is opened: the password's file or command may say another one by then.
+    Kafka(Box<kafka::Settings>, Option<Sasl>),
     Stdout,
 }
 
@@ -96,7 +100,9 @@ impl Outlet {
         Ok(Outlet {
             name: config.name().to_owned(),
             sink: match &config.sink().kind {
-                SinkKind::Kafka(kafka) => Kind::Kafka(settings(config, kafka)?),
+                SinkKind::Kafka(kafka) => {
+                    Kind::Kafka(Box::new(settings(config, kafka)?), kafka.sasl.clone())
+                }
                 SinkKind::Stdout => Kind::Stdout,
             },
             positions: config.position().clone(),
@@ -104,9 +110,11 @@ impl Outlet {
     }
 
     /// Opens the sink and the memory, whether or not they are fit for a run.
-    pub fn connect(&self) -> Result<(AnySink, AnyPositions), Error> {
+    pub async fn connect(&self) -> Result<(AnySink, AnyPositions), Error> {
         let sink = match &self.sink {
-            Kind::Kafka(settings) => AnySink::Kafka(Kafka::open(settings.clone())?),
+            Kind::Kafka(settings, sasl) => {
+                AnySink::Kafka(Kafka::open(logging_in(settings, sasl.as_ref()).await?)?)
+            }
             Kind::Stdout => AnySink::Stdout(Stdout::open(form())?),
         };
         let positions = match (&self.positions, &sink) {
@@ -155,7 +163,7 @@ impl Outlet {
         if let PositionStore::File(file) = &self.positions {
             return headwater_sink::file::look(file, &self.name);
         }
-        let (_sink, mut positions) = self.connect()?;
+        let (_sink, mut positions) = self.connect().await?;
         match tokio::time::timeout(LOOK, positions.read()).await {
             Ok(read) => read,
             Err(_) => Err(Error::transient(format!(
@@ -165,14 +173,16 @@ impl Outlet {
     }
 
     pub async fn check(&self) -> Vec<Finding> {
-        match (&self.sink, &self.positions) {
-            (Kind::Kafka(settings), PositionStore::Topic { name, .. }) => {
-                kafka::check(settings.clone(), Some(name), LOOK).await
-            }
-            (Kind::Kafka(settings), PositionStore::File(_)) => {
-                kafka::check(settings.clone(), None, LOOK).await
-            }
-            (Kind::Stdout, _) => Vec::new(),
+        let Kind::Kafka(settings, sasl) = &self.sink else {
+            return Vec::new();
+        };
+        let topic = match &self.positions {
+            PositionStore::Topic { name, .. } => Some(name.as_str()),
+            PositionStore::File(_) => None,
+        };
+        match logging_in(settings, sasl.as_ref()).await {
+            Ok(settings) => kafka::check(settings, topic, LOOK).await,
+            Err(error) => vec![error.into()],
         }
     }
 }
@@ -182,7 +192,7 @@ impl Destination for Outlet {
     type Positions = AnyPositions;
 
     async fn open(&mut self) -> Result<(AnySink, AnyPositions), Box<dyn Trouble>> {
-        let (sink, positions) = self.connect().map_err(boxed)?;
+        let (sink, positions) = self.connect().await.map_err(boxed)?;
         if let AnyPositions::Topic(topic) = &positions {
             topic.verify().await.map_err(boxed)?;
         }
@@ -220,8 +230,62 @@ fn settings(config: &Config, kafka: &config::Kafka) -> Result<kafka::Settings, C
         max_messages: bound.messages,
         max_bytes: bound.bytes,
         create_topics: kafka.create_topics,
+        tls: kafka.tls.as_ref().map(tls),
+        sasl: None,
         properties,
     })
+}
+
+fn tls(tls: &config::KafkaTls) -> kafka::Tls {
+    kafka::Tls {
+        verify: match tls.mode {
+            KafkaTlsMode::Require => kafka::Verify::Nothing,
+            KafkaTlsMode::VerifyCa => kafka::Verify::Authority,
+            KafkaTlsMode::VerifyFull => kafka::Verify::Name,
+        },
+        ca: tls.ca.clone(),
+        identity: tls
+            .identity
+            .clone()
+            .map(|(cert, key)| kafka::Identity { cert, key }),
+    }
+}
+
+/// The settings with the password as it is now.
+async fn logging_in(
+    settings: &kafka::Settings,
+    sasl: Option<&Sasl>,
+) -> Result<kafka::Settings, Error> {
+    let mut settings = settings.clone();
+    let Some(Sasl {
+        mechanism,
+        username,
+        password,
+    }) = sasl.cloned()
+    else {
+        return Ok(settings);
+    };
+    // A command may take its time.
+    let read = tokio::task::spawn_blocking(move || password.read("sink.sasl"));
+    let read = read.await.map_err(|error| {
+        Error::transient(format!("reading the password for Kafka broke off: {error}"))
+    })?;
+    let password = read.map_err(|why| {
+        Error::fatal(
+            format!("the password of Kafka's user {username} cannot be had: {why}"),
+            "mend that, then start again",
+        )
+    })?;
+    settings.sasl = Some(kafka::Sasl {
+        mechanism: match mechanism {
+            SaslMechanism::Plain => kafka::Mechanism::Plain,
+            SaslMechanism::ScramSha256 => kafka::Mechanism::ScramSha256,
+            SaslMechanism::ScramSha512 => kafka::Mechanism::ScramSha512,
+        },
+        username,
+        password: password.map_or_else(String::new, |secret| secret.expose().to_owned()),
+    });
+    Ok(settings)
 }
 
 /// For people on a terminal, for programs elsewhere.

@@ -7,7 +7,7 @@ use headwater_core::finding::Finding;
 use tokio::time::{sleep, timeout};
 
 use super::positions::Sight;
-use super::verdict::acl;
+use super::tools::Tools;
 use super::{Kafka, Settings};
 use crate::Error;
 
@@ -47,7 +47,7 @@ pub async fn check(
             Ok(Ok(Sight::Compacted)) => {
                 Finding::ok(format!("the positions topic \"{topic}\" is compacted"))
             }
-            Ok(Ok(Sight::Hidden)) => hidden(topic, &brokers),
+            Ok(Ok(Sight::Hidden)) => hidden(topic, kafka.client.tools()),
             Ok(Err(error)) => error.into(),
             Err(_) => silent(&brokers, &kafka, limit),
         });
@@ -68,27 +68,25 @@ async fn refusal(kafka: &Kafka) -> Option<Error> {
     timeout(REFUSED_WITHIN, wait).await.ok()
 }
 
-fn hidden(topic: &str, brokers: &str) -> Finding {
-    let resource = format!("--topic '{topic}'");
+fn hidden(topic: &str, tools: &Tools) -> Finding {
     Finding::warning(
         format!("whether the positions topic \"{topic}\" is compacted cannot be seen"),
-        format!("grant it: {}", acl("DescribeConfigs", &resource, brokers)),
+        format!("grant it: {}", tools.grant("DescribeConfigs", topic)),
     )
 }
 
 /// Only on its way to another machine can anybody read it.
 fn plain_text(settings: &Settings) -> Option<Finding> {
-    let protocol = settings
-        .property("security.protocol")
-        .unwrap_or("plaintext");
-    if !protocol.to_ascii_lowercase().ends_with("plaintext") {
-        return None;
-    }
+    let what = match settings.protocol().as_str() {
+        "plaintext" => "events go",
+        "sasl_plaintext" => "the login and the events go",
+        _ => return None,
+    };
     let mut brokers = settings.brokers.split(',').map(str::trim);
     let elsewhere = brokers.find(|broker| !broker.is_empty() && !is_loopback(broker))?;
     Some(Finding::warning(
-        format!("events go to Kafka at {elsewhere} in plain text"),
-        "set security.protocol to SSL or SASL_SSL, and ssl.ca.location, under [sink.properties], unless you trust the network",
+        format!("{what} to Kafka at {elsewhere} in plain text"),
+        "set tls = { mode = \"verify-full\" } under [sink], with ca = FILE if its authority is not one of the system's, unless you trust the network",
     ))
 }
 
@@ -138,6 +136,8 @@ mod tests {
             max_messages: 1,
             max_bytes: 1,
             create_topics: false,
+            tls: None,
+            sasl: None,
             properties: protocol.into_iter().collect(),
         }
     }
@@ -156,7 +156,7 @@ mod tests {
         ] {
             let finding = plain_text(&settings(brokers, protocol)).expect(brokers);
             assert_eq!(finding.level, Level::Warning);
-            assert!(finding.mend.unwrap().contains("security.protocol"));
+            assert!(finding.mend.unwrap().contains("verify-full"));
         }
     }
 

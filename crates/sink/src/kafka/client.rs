@@ -21,6 +21,7 @@ use tokio::time::sleep;
 
 use super::contact::{Contact, Outcome};
 use super::settings::{Settings, unusable};
+use super::tools::Tools;
 use super::verdict::{self, Doing, Verdict};
 use crate::Error;
 
@@ -89,7 +90,10 @@ impl Client {
         settings: Settings,
         outcomes: UnboundedSender<Outcome>,
     ) -> Result<Client, Error> {
-        let contact = Contact::new(&settings.brokers, outcomes);
+        if let Some(tls) = &settings.tls {
+            tls.check()?;
+        }
+        let contact = Contact::new(Tools::of(&settings), outcomes);
         let producer = settings
             .producer()?
             .create_with_context(contact)
@@ -113,6 +117,10 @@ impl Client {
         self.producer().context()
     }
 
+    pub(super) fn tools(&self) -> &Tools {
+        self.contact().tools()
+    }
+
     /// What no waiting will mend, if there is something. A producer that stopped behind a failed message is not: that
     /// message's own report says what is wrong.
     pub(super) fn trouble(&self) -> Option<Error> {
@@ -123,10 +131,9 @@ impl Client {
         if code == Code::GaplessGuarantee {
             return None;
         }
-        let brokers = &self.settings.brokers;
         Some(match verdict::delivery(code) {
             Verdict::EndRun(Severity::Fatal) => {
-                verdict::error(code, Doing::Connecting, brokers, &reason)
+                verdict::error(code, Doing::Connecting, self.tools(), &reason)
             }
             _ => Error::transient(format!("the Kafka producer broke: {reason}")),
         })
@@ -178,8 +185,7 @@ impl Client {
                     self.contact().lost(&error.to_string());
                 }
                 Some(code) => {
-                    let brokers = &self.settings.brokers;
-                    return Err(verdict::error(code, doing, brokers, ""));
+                    return Err(verdict::error(code, doing, self.tools(), ""));
                 }
                 None => return Err(Error::transient(format!("Kafka: {error}"))),
             }

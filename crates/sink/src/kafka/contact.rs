@@ -19,6 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use super::tools::Tools;
 use super::verdict::{self, Doing, Verdict};
 use crate::Error;
 
@@ -55,7 +56,7 @@ pub(super) struct Written {
 }
 
 pub(super) struct Contact {
-    brokers: String,
+    tools: Tools,
     outcomes: UnboundedSender<Outcome>,
     written: watch::Sender<Written>,
     positions: AtomicUsize,
@@ -75,9 +76,9 @@ struct Said {
 }
 
 impl Contact {
-    pub(super) fn new(brokers: &str, outcomes: UnboundedSender<Outcome>) -> Contact {
+    pub(super) fn new(tools: Tools, outcomes: UnboundedSender<Outcome>) -> Contact {
         Contact {
-            brokers: brokers.to_owned(),
+            tools,
             outcomes,
             written: watch::Sender::default(),
             positions: AtomicUsize::new(POSITION),
@@ -85,6 +86,10 @@ impl Contact {
             said: Mutex::default(),
             trouble: OnceLock::new(),
         }
+    }
+
+    pub(super) fn tools(&self) -> &Tools {
+        &self.tools
     }
 
     /// A number for one position's record, larger than all before it.
@@ -117,7 +122,7 @@ impl Contact {
         }
         let mut said = self.said();
         if said.away {
-            info!(brokers = self.brokers, "Kafka answers");
+            info!(brokers = self.tools.brokers, "Kafka answers");
         }
         *said = Said {
             answered_once: true,
@@ -138,7 +143,7 @@ impl Contact {
         } else {
             &said.reason
         };
-        warn!(brokers = self.brokers, reason, "waiting for Kafka");
+        warn!(brokers = self.tools.brokers, reason, "waiting for Kafka");
     }
 
     fn said(&self) -> MutexGuard<'_, Said> {
@@ -217,15 +222,11 @@ impl ClientContext for Contact {
             return;
         };
         debug!(?code, reason, "librdkafka error");
+        let code = verdict::cause(code, reason);
         match verdict::connection(code) {
             Verdict::EndRun(Severity::Fatal) => {
                 if self.refused_for_good() {
-                    self.fail(verdict::error(
-                        code,
-                        Doing::Connecting,
-                        &self.brokers,
-                        reason,
-                    ));
+                    self.fail(verdict::error(code, Doing::Connecting, &self.tools, reason));
                     self.tell(Outcome::Trouble);
                 }
             }
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn a_login_that_never_worked_is_refused_for_good_at_once() {
         let (tell, mut told) = unbounded_channel();
-        let contact = Contact::new("b:1", tell);
+        let contact = Contact::new(Tools::for_tests(), tell);
         refuse_login(&contact);
         assert!(
             contact
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn a_login_that_worked_before_is_given_time() {
         let (tell, mut told) = unbounded_channel();
-        let contact = Contact::new("b:1", tell);
+        let contact = Contact::new(Tools::for_tests(), tell);
         contact.answered();
         refuse_login(&contact);
         assert!(contact.trouble().is_none() && told.try_recv().is_err());
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn a_late_position_does_not_hide_a_newer_one() {
         let (tell, _told) = unbounded_channel();
-        let contact = Contact::new("b:1", tell);
+        let contact = Contact::new(Tools::for_tests(), tell);
         let seen = contact.watch_positions();
         let (first, second) = (contact.number_position(), contact.number_position());
         contact.position_came_back(second, None);

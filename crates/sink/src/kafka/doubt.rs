@@ -11,6 +11,7 @@ use headwater_core::message::Message;
 
 use super::settings::Settings;
 use super::size;
+use super::tools::Tools;
 use crate::Error;
 
 /// What a topic asks of messages, as far as we may see it.
@@ -86,8 +87,8 @@ fn batch_too_large(topic: &str, limit: Option<usize>, settings: &Settings) -> Er
             settings.batch_size()
         ),
         format!(
-            "set \"batch.size\" in sink.properties to {set}, or raise the limit: kafka-configs.sh --bootstrap-server {} --alter --topic '{topic}' --add-config max.message.bytes=1048588",
-            settings.brokers
+            "set \"batch.size\" in sink.properties to {set}, or raise the limit: {}",
+            Tools::of(settings).configure(topic, "max.message.bytes=1048588")
         ),
     )
 }
@@ -131,6 +132,8 @@ mod tests {
             max_messages: 1,
             max_bytes: 1,
             create_topics: true,
+            tls: None,
+            sasl: None,
             properties: properties
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))

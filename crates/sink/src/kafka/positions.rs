@@ -95,7 +95,7 @@ impl KafkaPositions {
 
     /// The same, for those who tell about it themselves.
     pub(super) async fn look(&self) -> Result<Sight, Error> {
-        let (topic, brokers) = (&self.topic, &self.client.settings.brokers);
+        let topic = &self.topic;
         match self.partitions().await? {
             Some(1) => {}
             None => {
@@ -125,7 +125,10 @@ impl KafkaPositions {
                 "the positions topic \"{topic}\" would lose its records (cleanup.policy is \"{policy}\")"
             ),
             format!(
-                "make it compacted: kafka-configs.sh --bootstrap-server {brokers} --alter --topic '{topic}' --add-config cleanup.policy=compact"
+                "make it compacted: {}",
+                self.client
+                    .tools()
+                    .configure(topic, "cleanup.policy=compact")
             ),
         ))
     }
@@ -213,7 +216,7 @@ impl KafkaPositions {
     }
 
     fn error(&self, code: Code, doing: Doing<'_>) -> Error {
-        verdict::error(code, doing, &self.client.settings.brokers, "")
+        verdict::error(code, doing, self.client.tools(), "")
     }
 }
 

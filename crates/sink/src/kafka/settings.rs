@@ -7,6 +7,7 @@ use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 
+use super::security::{self, Sasl, Tls};
 use crate::Error;
 
 /// A batch that the broker finds too large is refused whole: far below the 1 MiB that a topic takes unless told otherwise.
@@ -27,7 +28,10 @@ pub struct Settings {
     pub max_bytes: usize,
     /// Whether missing topics are created, with the broker's defaults.
     pub create_topics: bool,
-    /// Other librdkafka settings, those of TLS and SASL included.
+    /// `None`: plain text, unless the properties say otherwise.
+    pub tls: Option<Tls>,
+    pub sasl: Option<Sasl>,
+    /// Other librdkafka settings.
     pub properties: Vec<(String, String)>,
 }
 
@@ -43,6 +47,8 @@ impl fmt::Debug for Settings {
             .field("max_messages", &self.max_messages)
             .field("max_bytes", &self.max_bytes)
             .field("create_topics", &self.create_topics)
+            .field("tls", &self.tls)
+            .field("sasl", &self.sasl)
             .field("properties", &names)
             .finish()
     }
@@ -156,6 +162,9 @@ impl Settings {
             }
             config.set(name, value);
         }
+        for (name, value) in security::properties(self.tls.as_ref(), self.sasl.as_ref()) {
+            config.set(name, value);
+        }
         config
             .set("metadata.broker.list", &self.brokers)
             .set("client.id", &self.client_id);
@@ -179,6 +188,16 @@ impl Settings {
     /// Whether no batch has more than one message.
     pub(super) fn one_by_one(&self) -> bool {
         self.number("batch.num.messages") == Some(1)
+    }
+
+    /// `security.protocol`, in small letters.
+    pub(super) fn protocol(&self) -> String {
+        let secured = security::properties(self.tls.as_ref(), self.sasl.as_ref());
+        let given = secured.into_iter().next().map(|(_, protocol)| protocol);
+        given.unwrap_or_else(|| {
+            let property = self.property("security.protocol").unwrap_or("plaintext");
+            property.to_ascii_lowercase()
+        })
     }
 
     fn number(&self, property: &str) -> Option<usize> {
@@ -251,6 +270,8 @@ mod tests {
             max_messages: 20_000,
             max_bytes: 16 << 20,
             create_topics: true,
+            tls: None,
+            sasl: None,
             properties: properties
                 .iter()
                 .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))

@@ -9,7 +9,7 @@ use tracing::{debug, info};
 
 use super::client::{Client, NewTopicSpec, Presence};
 use super::doubt::Rules;
-use super::verdict::{self, Doing, create_command};
+use super::verdict::{self, Doing};
 use crate::Error;
 use rdkafka::error::RDKafkaErrorCode as Code;
 
@@ -86,11 +86,10 @@ fn with_defaults(topic: &str) -> NewTopicSpec {
 }
 
 fn denied(client: &Client, topic: &str) -> Error {
-    let brokers = &client.settings.brokers;
     verdict::error(
         Code::TopicAuthorizationFailed,
         Doing::Writing(topic),
-        brokers,
+        client.tools(),
         "",
     )
 }
@@ -98,9 +97,6 @@ fn denied(client: &Client, topic: &str) -> Error {
 fn missing(client: &Client, topic: &str) -> Error {
     Error::fatal(
         format!("topic \"{topic}\" does not exist, and sink.create_topics is false"),
-        format!(
-            "create it: {}",
-            create_command(topic, &client.settings.brokers)
-        ),
+        format!("create it: {}", client.tools().create_topic(topic)),
     )
 }

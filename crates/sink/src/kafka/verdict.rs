@@ -7,6 +7,7 @@ use headwater_core::trouble::Severity;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use super::doubt::refused_together;
+use super::tools::Tools;
 use crate::Error;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +120,16 @@ pub(super) fn request(code: Code) -> Verdict {
     }
 }
 
+/// What is wrong with a connection. An alert after the handshake, by which a broker refuses our certificate, is just a lost
+/// connection for librdkafka.
+pub(super) fn cause(code: Code, reason: &str) -> Code {
+    if code == Code::BrokerTransportFailure && reason.contains(ALERT) {
+        Code::SSL
+    } else {
+        code
+    }
+}
+
 /// librdkafka tells of its connections: it makes new ones by itself.
 pub(super) fn connection(code: Code) -> Verdict {
     listed(code).unwrap_or(Wait)
@@ -144,14 +155,14 @@ pub(super) enum Doing<'a> {
 }
 
 /// The error for people. `reason` is librdkafka's own text, if it gave more than the code.
-pub(super) fn error(code: Code, doing: Doing<'_>, brokers: &str, reason: &str) -> Error {
+pub(super) fn error(code: Code, doing: Doing<'_>, tools: &Tools, reason: &str) -> Error {
     let text = if reason.is_empty() {
         code.to_string()
     } else {
         reason.to_owned()
     };
     if let (Doing::Creating(topic), EndRun(Fatal)) = (doing, request(code)) {
-        return not_created(code, topic, brokers, &text);
+        return not_created(code, topic, tools, &text);
     }
     match code {
         Code::InvalidDifferentRecord => refused_together(topic(doing)),
@@ -160,19 +171,16 @@ pub(super) fn error(code: Code, doing: Doing<'_>, brokers: &str, reason: &str) -
         | Code::UnsupportedSASLMechanism
         | Code::IllegalSASLState => Error::fatal(
             format!("Kafka refused the login ({text})"),
-            "check security.protocol, sasl.mechanism, sasl.username and sasl.password under [sink.properties], and that sink.brokers names a listener for them",
+            "correct sink.sasl.mechanism, sink.sasl.username or sink.sasl.password, or let sink.brokers name a listener that takes them",
         ),
-        Code::SSL => Error::fatal(
-            format!("TLS with Kafka failed ({text})"),
-            "check security.protocol and ssl.ca.location under [sink.properties], and that sink.brokers names a TLS listener by the name in its certificate",
-        ),
-        Code::TopicAuthorizationFailed => denied(doing, brokers),
+        Code::SSL => handshake(&text, tools),
+        Code::TopicAuthorizationFailed => denied(doing, tools),
         Code::ClusterAuthorizationFailed => Error::fatal(
             "Kafka does not let this user write to any topic",
             format!(
                 "grant it: {}; brokers older than 2.8 also want: {}",
-                acl("Write", "--topic TOPIC", brokers),
-                acl("IdempotentWrite", "--cluster", brokers)
+                tools.grant("Write", "TOPIC"),
+                tools.grant_on("IdempotentWrite", "--cluster")
             ),
         ),
         Code::InvalidTimestamp => Error::fatal(
@@ -190,6 +198,36 @@ pub(super) fn error(code: Code, doing: Doing<'_>, brokers: &str, reason: &str) -
 
         _ => plain(code, doing, &text),
     }
+}
+
+/// OpenSSL's words for what the other side says of us.
+const ALERT: &str = "SSL alert number";
+
+/// OpenSSL's words for what went wrong, and what they mean for a person.
+fn handshake(text: &str, tools: &Tools) -> Error {
+    let broker = tools.broker(text);
+    if text.contains("certificate verify failed") {
+        return Error::fatal(
+            format!("the certificate of Kafka at {broker} cannot be verified"),
+            format!(
+                "it has expired, or it is not for the name in sink.brokers, or no authority in sink.tls.ca (the system's, if there is \
+                 no such key) signed it; this says which: {}",
+                tools.show_certificate(broker)
+            ),
+        );
+    }
+    if text.contains(ALERT) {
+        return Error::fatal(
+            format!(
+                "Kafka at {broker} wants another certificate than ours, or one at all ({text})"
+            ),
+            "set sink.tls.cert and sink.tls.key to a certificate that the brokers trust, and its key",
+        );
+    }
+    Error::fatal(
+        format!("TLS with Kafka failed ({text})"),
+        "let sink.brokers name a TLS listener, or correct sink.tls",
+    )
 }
 
 fn describe(doing: Doing<'_>) -> String {
@@ -220,7 +258,7 @@ fn topic(doing: Doing<'_>) -> &str {
     }
 }
 
-fn denied(doing: Doing<'_>, brokers: &str) -> Error {
+fn denied(doing: Doing<'_>, tools: &Tools) -> Error {
     let topic = topic(doing);
     let (verb, operation) = match doing {
         Doing::Writing(_) => ("write to", "Write"),
@@ -230,21 +268,18 @@ fn denied(doing: Doing<'_>, brokers: &str) -> Error {
     };
     Error::fatal(
         format!("Kafka does not let this user {verb} topic \"{topic}\""),
-        format!(
-            "grant it: {}",
-            acl(operation, &format!("--topic '{topic}'"), brokers)
-        ),
+        format!("grant it: {}", tools.grant(operation, topic)),
     )
 }
 
-fn not_created(code: Code, topic: &str, brokers: &str, text: &str) -> Error {
-    let by_hand = create_command(topic, brokers);
+fn not_created(code: Code, topic: &str, tools: &Tools, text: &str) -> Error {
+    let by_hand = tools.create_topic(topic);
     match code {
         Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed => Error::fatal(
             format!("Kafka does not let this user create topic \"{topic}\""),
             format!(
                 "create it: {by_hand}; or grant it: {}",
-                acl("Create", &format!("--topic '{topic}'"), brokers)
+                tools.grant("Create", topic)
             ),
         ),
         _ => Error::fatal(
@@ -254,16 +289,6 @@ fn not_created(code: Code, topic: &str, brokers: &str, text: &str) -> Error {
             ),
         ),
     }
-}
-
-pub(super) fn create_command(topic: &str, brokers: &str) -> String {
-    format!("kafka-topics.sh --bootstrap-server {brokers} --create --topic '{topic}'")
-}
-
-pub(super) fn acl(operation: &str, resource: &str, brokers: &str) -> String {
-    format!(
-        "kafka-acls.sh --bootstrap-server {brokers} --add --allow-principal User:NAME --operation {operation} {resource}"
-    )
 }
 
 #[cfg(test)]
@@ -360,7 +385,7 @@ mod tests {
                 Doing::Creating("t"),
                 Doing::LookingAt("t"),
             ] {
-                let error = error(code, doing, "b:1", "");
+                let error = error(code, doing, &Tools::for_tests(), "");
                 assert_eq!(
                     error.is_fatal(),
                     request(code) == EndRun(Fatal),
@@ -375,12 +400,23 @@ mod tests {
         let error = error(
             Code::TopicAuthorizationFailed,
             Doing::Writing("shop"),
-            "b:1",
+            &Tools::for_tests(),
             "",
         );
         let text = error.to_string();
         assert!(text.contains("write to topic \"shop\""), "{text}");
-        assert!(text.contains("--bootstrap-server b:1 --add --allow-principal User:NAME --operation Write --topic 'shop'"), "{text}");
+        assert!(text.contains("--bootstrap-server b:1 --add --allow-principal 'User:shop' --operation Write --topic 'shop'"), "{text}");
+    }
+
+    #[test]
+    fn a_certificate_that_a_broker_does_not_take_is_no_lost_connection() {
+        let reason = "ssl://b:1/1: Receive failed: error:0A000412:SSL routines::sslv3 alert bad certificate: SSL alert number 42";
+        let code = cause(Code::BrokerTransportFailure, reason);
+        assert_eq!(code, Code::SSL);
+        let error = error(code, Doing::Connecting, &Tools::for_tests(), reason);
+        assert!(error.to_string().contains("sink.tls.cert"), "{error}");
+        let lost = cause(Code::BrokerTransportFailure, "ssl://b:1/1: Disconnected");
+        assert_eq!(lost, Code::BrokerTransportFailure);
     }
 
     #[test]
@@ -388,14 +424,14 @@ mod tests {
         let error = error(
             Code::Authentication,
             Doing::Connecting,
-            "b:1",
+            &Tools::for_tests(),
             "b:1/1: SASL SCRAM failed",
         );
         assert!(error.is_fatal());
         let text = error.to_string();
         assert!(text.contains("SASL SCRAM failed"), "{text}");
         assert!(
-            text.contains("sasl.password under [sink.properties]"),
+            text.contains("sink.sasl.username or sink.sasl.password"),
             "{text}"
         );
     }

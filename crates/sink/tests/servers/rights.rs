@@ -140,11 +140,19 @@ async fn settings_that_may_not_be_seen_are_a_warning() {
 }
 
 /// Operations as the protocol numbers them.
+pub const READ: u8 = 3;
 pub const WRITE: u8 = 4;
-const DESCRIBE_CONFIGS: u8 = 10;
+pub const CREATE: u8 = 5;
+pub const DESCRIBE: u8 = 8;
+pub const DESCRIBE_CONFIGS: u8 = 10;
 
-/// Lets user `u` do it with the topic: a `CreateAcls` request by hand, which the client crate does not have.
+/// Lets user `u` do it with the topic.
 pub fn grant(port: u16, operation: u8, topic: &str) {
+    grant_to("User:u", port, operation, topic);
+}
+
+/// A `CreateAcls` request by hand, which the client crate does not have.
+pub fn grant_to(principal: &str, port: u16, operation: u8, topic: &str) {
     const CREATE_ACLS: u8 = 30;
     const TOPIC: u8 = 2;
     const LITERAL: u8 = 3;
@@ -154,7 +162,7 @@ pub fn grant(port: u16, operation: u8, topic: &str) {
         [&length, text.as_bytes()].concat()
     };
     let head = [0, CREATE_ACLS, 0, 1, 0, 0, 0, 7];
-    let rule = [&[TOPIC][..], &text(topic), &[LITERAL], &text("User:u")].concat();
+    let rule = [&[TOPIC][..], &text(topic), &[LITERAL], &text(principal)].concat();
     let rule = [rule, text("*"), vec![operation, ALLOW]].concat();
     let request = [&head[..], &text("test"), &[0, 0, 0, 1], &rule].concat();
     let length = u32::try_from(request.len()).unwrap().to_be_bytes();
@@ -165,6 +173,8 @@ pub fn grant(port: u16, operation: u8, topic: &str) {
     broker.read_exact(&mut answer).unwrap();
     assert_eq!(answer[4..8], head[4..8]);
     assert_eq!(answer[16..18], [0, 0], "the broker refused: {answer:?}");
+    // It answers before its authoriser has heard of it.
+    std::thread::sleep(Duration::from_millis(300));
 }
 
 #[tokio::test]

@@ -23,6 +23,8 @@ pub fn settings(brokers: &str) -> Settings {
         max_messages: 20_000,
         max_bytes: 16 << 20,
         create_topics: true,
+        tls: None,
+        sasl: None,
         properties: Vec::new(),
     }
 }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use super::certificate::Certificates;
+use super::listener::{self, Listener};
 use super::{KafkaOptions, LIMIT};
 use crate::keeper::{LogFolder, folder};
 use crate::place;
@@ -25,21 +27,29 @@ pub(super) struct Node {
     port: u16,
     controller_port: u16,
     sasl_port: Option<u16>,
+    listeners: Vec<(Listener, u16)>,
     folder: PathBuf,
     log: LogFolder,
     process: Mutex<Option<Process>>,
 }
 
 /// Formats and starts all brokers, and waits until each listens.
-pub(super) fn start_all(options: &KafkaOptions, shared: bool) -> Vec<Node> {
+pub(super) fn start_all(
+    options: &KafkaOptions,
+    certificates: Option<&Certificates>,
+    shared: bool,
+) -> Vec<Node> {
     let nodes: Vec<Node> = (1..=options.nodes)
-        .map(|id| Node::new(id, options.sasl, shared))
+        .map(|id| Node::new(id, options, shared))
         .collect();
     for node in &nodes {
-        let conf = node.configuration(&nodes, options);
+        let mut conf = node.configuration(&nodes, options);
+        if let Some(certificates) = certificates {
+            conf.push_str(&listener::configuration(certificates));
+        }
         fs::write(node.conf(), conf).unwrap();
     }
-    let formatting: Vec<Child> = nodes.iter().map(|node| node.format(options.sasl)).collect();
+    let formatting: Vec<Child> = nodes.iter().map(|node| node.format(options)).collect();
     for (child, node) in formatting.into_iter().zip(&nodes) {
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "format of {}: {output:?}", node.id);
@@ -54,13 +64,18 @@ pub(super) fn start_all(options: &KafkaOptions, shared: bool) -> Vec<Node> {
 }
 
 impl Node {
-    fn new(id: usize, sasl: bool, shared: bool) -> Self {
+    fn new(id: usize, options: &KafkaOptions, shared: bool) -> Self {
         let name = format!("kafka{id}");
         Self {
             id,
             port: free_port(),
             controller_port: free_port(),
-            sasl_port: sasl.then(free_port),
+            sasl_port: options.sasl.then(free_port),
+            listeners: if options.tls {
+                Listener::ALL.map(|it| (it, free_port())).into()
+            } else {
+                Vec::new()
+            },
             folder: folder("kafka"),
             log: if shared {
                 LogFolder::shared(&name)
@@ -77,6 +92,12 @@ impl Node {
 
     pub(super) fn sasl_port(&self) -> Option<u16> {
         self.sasl_port
+    }
+
+    pub(super) fn listener_port(&self, listener: Listener) -> u16 {
+        let mut all = self.listeners.iter();
+        let found = all.find(|(it, _)| *it == listener);
+        found.expect("started with tls").1
     }
 
     pub(super) fn is_running(&self) -> bool {
@@ -157,15 +178,18 @@ impl Node {
         }
     }
 
-    fn format(&self, sasl: bool) -> Child {
+    fn format(&self, options: &KafkaOptions) -> Child {
         let mut command = Command::new("java");
         command
             .args(["-cp", &jars(), "-XX:TieredStopAtLevel=1"])
             .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
             .args(["kafka.tools.StorageTool", "format", "-t", CLUSTER, "-c"])
             .arg(self.conf());
-        if sasl {
+        if options.sasl {
             command.args(["--add-scram", "SCRAM-SHA-512=[name=u,password=p]"]);
+        }
+        if options.tls {
+            command.args(listener::SCRAM_USERS);
         }
         command
             .stdin(Stdio::null())
@@ -184,6 +208,9 @@ impl Node {
         let mut listeners = format!("PLAINTEXT://127.0.0.1:{}", self.port);
         if let Some(port) = self.sasl_port {
             write!(listeners, ",SASL_PLAINTEXT://127.0.0.1:{port}").unwrap();
+        }
+        for (listener, port) in &self.listeners {
+            write!(listeners, ",{}://127.0.0.1:{port}", listener.name()).unwrap();
         }
         let mut conf = format!(
             "node.id={id}
@@ -227,7 +254,7 @@ fn jars() -> String {
 /// Few partitions of the broker's own topics: it starts and rebalances faster. A short session: a killed broker's
 /// successor under the same number is refused while the old session lasts.
 const SETTINGS: &str = "process.roles=broker,controller
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,TLS:SSL,MUTUAL:SSL,LOGIN:SASL_SSL,MISNAMED:SSL,EXPIRED:SSL
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 broker.session.timeout.ms=3000

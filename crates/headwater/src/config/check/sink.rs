@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::security::{self, KafkaTls, Sasl};
 use crate::config::problem::Located;
 use crate::config::secret::Secret;
 use crate::config::written::Written;
@@ -21,7 +22,7 @@ pub struct Sink {
 
 #[derive(Clone, Debug)]
 pub enum SinkKind {
-    Kafka(Kafka),
+    Kafka(Box<Kafka>),
     Stdout,
 }
 
@@ -32,6 +33,9 @@ pub struct Kafka {
     pub compression: Compression,
     pub linger: Duration,
     pub create_topics: bool,
+    /// Absent: plain text, unless the properties say otherwise.
+    pub tls: Option<KafkaTls>,
+    pub sasl: Option<Sasl>,
     /// Not yet looked at: the sink knows which of them would break a promise.
     pub properties: Vec<Located<Property>>,
 }
@@ -70,7 +74,7 @@ pub(super) fn check(written: &mut Written) -> Option<Sink> {
     let max_in_flight = max_in_flight(written);
     let is_kafka = written.word("sink.kind", &[("kafka", true), ("stdout", false)])?;
     let kind = if is_kafka {
-        SinkKind::Kafka(kafka(written)?)
+        SinkKind::Kafka(Box::new(kafka(written)?))
     } else {
         stdout(written);
         SinkKind::Stdout
@@ -88,6 +92,8 @@ fn stdout(written: &mut Written) {
             "sink.compression",
             "sink.linger",
             "sink.create_topics",
+            "sink.tls",
+            "sink.sasl",
             "sink.properties",
         ],
         "means nothing with sink.kind = \"stdout\"; remove it, or the kind",
@@ -112,11 +118,16 @@ fn kafka(written: &mut Written) -> Option<Kafka> {
     });
     let create_topics = written.flag("sink.create_topics");
     let properties = properties(written);
+    security::contradictions(written, &properties);
+    let tls = security::tls(written);
+    let sasl = security::sasl(written);
     Some(Kafka {
         brokers: brokers?,
         compression: compression?,
         linger: linger?.into_value(),
         create_topics: create_topics?,
+        tls,
+        sasl,
         properties,
     })
 }

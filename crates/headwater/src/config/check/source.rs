@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use headwater_source::postgres::TlsMode;
 
-use super::is_plain;
+use super::{is_plain, password};
 use crate::config::problem::{Located, Place};
-use crate::config::secret::{Password, Secret};
+use crate::config::secret::Password;
 use crate::config::url::{self, Address, Host, Listening, PostgresAddress};
 use crate::config::written::Written;
 
@@ -134,7 +134,8 @@ fn postgres(
     name: Option<&str>,
 ) -> Option<Postgres> {
     let tls = tls(written, &address.servers);
-    let password = password(written, url, address.password);
+    let in_url = address.password.map(|it| (url.place().clone(), it));
+    let password = password::check(written, &password::SOURCE, in_url);
     let slot = slot(written, name);
     let publication = publication(written, name);
     let silence = written.duration("source.silence_timeout").filter(|found| {
@@ -218,43 +219,6 @@ fn files_that_count(written: &mut Written, mode: TlsMode) {
              \"verify-full\" is wanted, or remove it",
         ),
         TlsMode::VerifyCa | TlsMode::VerifyFull => {}
-    }
-}
-
-/// At most one way: of two, one would be out of date some day.
-fn password(written: &mut Written, url: &Located<String>, in_url: Option<Secret>) -> Password {
-    const WAYS: [&str; 3] = [
-        "source.password",
-        "source.password_file",
-        "source.password_command",
-    ];
-    let mut given: Vec<(&str, _)> = WAYS
-        .iter()
-        .filter_map(|way| Some((*way, written.given(way)?)))
-        .collect();
-    if in_url.is_some() {
-        given.insert(0, (url.key(), url.place().clone()));
-    }
-    if let [(first, first_place), others @ ..] = given.as_slice() {
-        for (other, place) in others {
-            let what = format!(
-                "gives a password, and so does {first} ({first_place}); one way to give it is wanted"
-            );
-            written.refuse(place, other, what);
-        }
-    }
-    let literal = written.text("source.password").map(Located::into_value);
-    let file = written.path("source.password_file");
-    let command = written.text("source.password_command");
-    let literal = in_url.or(literal.map(Secret::new));
-    match (literal, file, command) {
-        (Some(secret), _, _) => Password::Literal(secret),
-        (None, Some(path), _) => Password::File(path),
-        (None, None, Some(line)) => Password::Command {
-            line: Secret::new(line.into_value()),
-            folder: written.folder().to_owned(),
-        },
-        (None, None, None) => Password::None,
     }
 }
 

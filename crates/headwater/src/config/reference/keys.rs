@@ -30,9 +30,6 @@ const fn word(built: &'static [&'static str], later: &'static [&'static str]) ->
     Kind::Word { built, later }
 }
 
-const PROPERTIES_MEANWHILE: &str = "until then give librdkafka's own settings under \
-     [sink.properties], such as \"security.protocol\"";
-
 // One key a paragraph: a table is looked through, not read.
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
@@ -121,8 +118,31 @@ pub(super) const KEYS: &[Key] = &[
          is base64 text there, and `\"encoding\":\"base64\"` follows it."),
     key("sink.brokers", Text, Said("required, unless sink.kind is `stdout`"),
         "The Kafka brokers to begin with: `host:port`, several with commas."),
-    later("sink.tls", Map, PROPERTIES_MEANWHILE, "How connections to the brokers are protected: mode, ca, cert, key."),
-    later("sink.sasl", Map, PROPERTIES_MEANWHILE, "How Headwater proves who it is: mechanism, username, password_file."),
+    key("sink.tls.mode", word(&["disable", "require", "verify-ca", "verify-full"], &[]),
+        Said("`verify-full` if the table `sink.tls` is there; else `disable`"),
+        "How connections to the brokers are protected. `disable`: plain text; `check` warns unless the brokers are on this \
+         machine. `require`: TLS, and nobody's certificate is verified. `verify-ca`: an authority that is trusted must have \
+         signed the broker's certificate. `verify-full`: and it must be for the name or address that is connected to."),
+    key("sink.tls.ca", Path, Said("the system's"),
+        "A PEM file with the certificate authorities that are trusted."),
+    key("sink.tls.cert", Path, NONE,
+        "A PEM file with Headwater's own certificate, for brokers that ask for one; `key` belongs to it."),
+    key("sink.tls.key", Path, NONE,
+        "A PEM file with that certificate's private key."),
+    key("sink.sasl.mechanism", word(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], &["OAUTHBEARER"]),
+        Said("required if the table `sink.sasl` is there; without it nobody is asked who it is"),
+        "How Headwater proves to the brokers who it is. `OAUTHBEARER` takes a librdkafka that is built with libcurl, which \
+         this one is not."),
+    key("sink.sasl.username", Text, Said("required with `sink.sasl.mechanism`"),
+        "The user; ACLs name it `User:username`."),
+    key("sink.sasl.password", Text, Said("one of the three ways is required with `sink.sasl.mechanism`"),
+        "The user's password; the other ways to give it are `password_file` and `password_command`."),
+    key("sink.sasl.password_file", Path, NONE,
+        "A file that holds the password; read whenever the brokers are connected to anew for a run, one newline at its end \
+         does not count."),
+    key("sink.sasl.password_command", Text, NONE,
+        "A command that prints the password; given to `sh -c` in the configuration's folder as often as the file would be \
+         read, for at most 30 s."),
     key("sink.compression", word(&["none", "gzip", "snappy", "lz4", "zstd"], &[]), Value("lz4"),
         "How batches are compressed."),
     key("sink.linger", Duration, Value("1ms"),

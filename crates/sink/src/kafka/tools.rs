@@ -1,0 +1,134 @@
+//! Kafka's own command-line tools, as a person would call them to mend what Headwater cannot.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use super::Settings;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tools {
+    pub brokers: String,
+    /// Whom the brokers take us for.
+    user: String,
+    /// The listener wants a login or TLS of the tools too.
+    secured: bool,
+    /// The file of `sink.tls.ca`.
+    ca: Option<PathBuf>,
+}
+
+impl Tools {
+    pub(super) fn of(settings: &Settings) -> Tools {
+        let named = settings.sasl.as_ref().map(|sasl| sasl.username.as_str());
+        let named = named.or_else(|| settings.property("sasl.username"));
+        Tools {
+            brokers: settings.brokers.clone(),
+            user: named.unwrap_or("NAME").to_owned(),
+            secured: settings.protocol() != "plaintext",
+            ca: settings.tls.as_ref().and_then(|tls| tls.ca.clone()),
+        }
+    }
+
+    pub(super) fn create_topic(&self, topic: &str) -> String {
+        self.call("kafka-topics.sh", &format!("--create --topic '{topic}'"))
+    }
+
+    pub(super) fn grant(&self, operation: &str, topic: &str) -> String {
+        self.grant_on(operation, &format!("--topic '{topic}'"))
+    }
+
+    pub(super) fn grant_on(&self, operation: &str, resource: &str) -> String {
+        let user = &self.user;
+        self.call(
+            "kafka-acls.sh",
+            &format!("--add --allow-principal 'User:{user}' --operation {operation} {resource}"),
+        )
+    }
+
+    pub(super) fn configure(&self, topic: &str, setting: &str) -> String {
+        self.call(
+            "kafka-configs.sh",
+            &format!("--alter --topic '{topic}' --add-config {setting}"),
+        )
+    }
+
+    /// The broker that librdkafka's `text` is about: "ssl://host:port/id: reason".
+    pub(super) fn broker<'a>(&'a self, text: &'a str) -> &'a str {
+        let named = text
+            .split_once("://")
+            .and_then(|(_, rest)| rest.split_once('/'));
+        let first = self.brokers.split(',').next().unwrap_or_default();
+        named.map_or(first.trim(), |(address, _)| address)
+    }
+
+    /// Shows and verifies what the broker presents.
+    pub(super) fn show_certificate(&self, address: &str) -> String {
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let host = host.trim_matches(['[', ']']);
+        let name = if host.parse::<IpAddr>().is_ok() {
+            "-verify_ip"
+        } else {
+            "-verify_hostname"
+        };
+        let ca = self.ca.as_ref();
+        let ca = ca.map_or_else(String::new, |ca| format!(" -CAfile '{}'", ca.display()));
+        format!("openssl s_client -connect {address} {name} {host}{ca} </dev/null")
+    }
+
+    fn call(&self, tool: &str, arguments: &str) -> String {
+        let brokers = &self.brokers;
+        let config = if self.secured {
+            " --command-config admin.properties"
+        } else {
+            ""
+        };
+        format!("{tool} --bootstrap-server {brokers}{config} {arguments}")
+    }
+
+    #[cfg(test)]
+    pub(super) fn for_tests() -> Tools {
+        Tools {
+            brokers: "b:1".into(),
+            user: "shop".into(),
+            secured: false,
+            ca: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_certificate_is_that_of_the_broker_that_the_trouble_is_about() {
+        let tools = Tools {
+            ca: Some("ca.pem".into()),
+            ..Tools::for_tests()
+        };
+        assert_eq!(
+            tools.show_certificate(tools.broker("ssl://10.0.0.7:9093/2: SSL handshake failed")),
+            "openssl s_client -connect 10.0.0.7:9093 -verify_ip 10.0.0.7 -CAfile 'ca.pem' </dev/null"
+        );
+        assert_eq!(
+            tools.show_certificate(tools.broker("no address")),
+            "openssl s_client -connect b:1 -verify_hostname b -CAfile 'ca.pem' </dev/null"
+        );
+    }
+
+    #[test]
+    fn a_secured_listener_asks_the_tools_for_their_own_settings() {
+        let plain = Tools::for_tests();
+        assert_eq!(
+            plain.grant("Write", "t"),
+            "kafka-acls.sh --bootstrap-server b:1 --add --allow-principal 'User:shop' --operation Write --topic 't'"
+        );
+        let secured = Tools {
+            secured: true,
+            ..plain
+        };
+        assert_eq!(
+            secured.create_topic("t"),
+            "kafka-topics.sh --bootstrap-server b:1 --command-config admin.properties --create --topic 't'"
+        );
+    }
+}
