@@ -178,6 +178,31 @@ fn a_port_that_is_taken_and_a_token_that_is_missing_are_told_at_the_start() {
 }
 
 #[test]
+fn without_the_default_address_a_pipeline_carries_events_all_the_same() {
+    // Whoever has it already, nobody else can.
+    let _taken = std::net::TcpListener::bind("127.0.0.1:9464");
+    let mut scene = Scene::new("");
+    let file = scene.folder.path().join("headwater.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, _) = text.split_once("[admin]").unwrap();
+    fs::write(&file, before).unwrap();
+    let log = fs::File::create(scene.folder.path().join("log")).unwrap();
+    let run = headwater(scene.folder.path(), &["run"])
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    scene.run = Some(run);
+    let end = Instant::now() + Duration::from_secs(20);
+    let log = || fs::read_to_string(scene.folder.path().join("log")).unwrap();
+    while !log().contains("carrying events") {
+        assert!(Instant::now() < end, "{}", log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(log().contains("there are no admin pages"), "{}", log());
+}
+
+#[test]
 fn a_headwater_that_does_not_run_has_no_status() {
     let scene = Scene::new("");
     let output = run(scene.folder.path(), &["status"]);

@@ -44,7 +44,8 @@ struct Pages {
     figures: watch::Receiver<Figures>,
 }
 
-/// Listens, and answers until the process ends. An address that cannot be had is a problem of the configuration.
+/// Listens, and answers until the process ends. An address that was asked for and cannot be had is a problem of the
+/// configuration.
 pub async fn open(
     admin: &Admin,
     pipeline: &str,
@@ -57,9 +58,19 @@ pub async fn open(
         token.read().map_err(|why| located.problem(why))?;
     }
     let Listen { host, port } = located.value();
-    let listener = TcpListener::bind((host.as_str(), *port))
-        .await
-        .map_err(|error| located.problem(not_had(&error, host, *port)))?;
+    let listener = match TcpListener::bind((host.as_str(), *port)).await {
+        Ok(listener) => listener,
+        // Nobody asked for this address: a second pipeline or a standby on this machine carries events all the same.
+        Err(error) if located.is_default() => {
+            let why = not_had(&error, host, *port);
+            warn!(
+                why,
+                "there are no admin pages: give an address in admin.listen"
+            );
+            return Ok(());
+        }
+        Err(error) => return Err(located.problem(not_had(&error, host, *port))),
+    };
     tell(&listener, admin);
     let pages = Pages {
         pipeline: pipeline.to_owned(),

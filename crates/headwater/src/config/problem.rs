@@ -57,6 +57,11 @@ impl<T> Located<T> {
         &self.key
     }
 
+    /// Nobody wrote it.
+    pub fn is_default(&self) -> bool {
+        matches!(self.place, Place::Default)
+    }
+
     /// The error that says what is wrong with this value, and where it stands.
     pub fn problem(&self, what: impl fmt::Display) -> ConfigError {
         ConfigError::from(Problem::new(&self.place, &self.key, what))

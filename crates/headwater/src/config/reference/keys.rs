@@ -169,7 +169,7 @@ pub(super) const KEYS: &[Key] = &[
 
     key("admin.listen", Text, Value("127.0.0.1:9464"),
         "The address of `/health`, `/ready`, `/metrics` and `/status`, `host:port`; each pipeline of a machine needs its \
-         own. `off`: none."),
+         own. Where it was not given and is taken, there are no pages. `off`: none."),
     key("admin.token_file", Path, NONE,
         "A file that holds a token, one newline at its end does not count; `/metrics` and `/status` then want it as \
          `Authorization: Bearer`. Read at every request."),
