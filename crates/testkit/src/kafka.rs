@@ -15,11 +15,13 @@ use crate::check;
 use crate::load::Written;
 
 mod certificate;
+mod issuer;
 mod listener;
 mod node;
 mod reader;
 
 pub use certificate::Certificates;
+pub use issuer::{Issuer, Manner};
 pub use listener::Listener;
 use node::Node;
 pub use reader::Consumed;

@@ -25,7 +25,7 @@ mod proxy;
 pub use checker::{Reordered, Verdict, check};
 pub use headwater::{Headwater, Output, Run};
 pub use http::{Page, get, request};
-pub use kafka::{Certificates, Consumed, Kafka, KafkaOptions, Listener};
+pub use kafka::{Certificates, Consumed, Issuer, Kafka, KafkaOptions, Listener, Manner};
 pub use load::{Committed, Load, Writing, Written, bulk_rows};
 pub use pipeline::Pipeline;
 pub use port::free_port;

@@ -1,4 +1,4 @@
-//! Certificates of a day, made for one cluster: good ones, and each kind of bad one.
+//! Certificates and keys of a day, made for one cluster: good ones, and each kind of bad one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 
+use super::issuer;
 use crate::keeper::folder;
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
@@ -37,6 +38,7 @@ impl Certificates {
 
         made.make_client("client", &ours);
         made.make_client("unknown-client", &stranger);
+        issuer::make_key(&made.folder, &made.jwks());
         made
     }
 
@@ -61,6 +63,15 @@ impl Certificates {
             self.path("unknown-client.pem"),
             self.path("unknown-client.key"),
         )
+    }
+
+    /// The public keys that tokens are verified with.
+    pub(super) fn jwks(&self) -> PathBuf {
+        self.path("jwks.json")
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Key and certificate in one file, as a broker takes them.

@@ -1,6 +1,7 @@
 //! The listeners of a broker that speak TLS, one for each thing that can go well or wrong.
 
 use super::certificate::Certificates;
+use super::issuer::{AUDIENCE, ISSUER};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listener {
@@ -10,6 +11,8 @@ pub enum Listener {
     Mutual,
     /// Wants a password: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, users `u` and `guest`, password `p`.
     Login,
+    /// Wants a token of an [`Issuer`](super::Issuer), and a new one before it ends.
+    Token,
     /// Its certificate is for another name.
     Misnamed,
     /// Its certificate has expired.
@@ -17,10 +20,11 @@ pub enum Listener {
 }
 
 impl Listener {
-    pub(super) const ALL: [Listener; 5] = [
+    pub(super) const ALL: [Listener; 6] = [
         Listener::Tls,
         Listener::Mutual,
         Listener::Login,
+        Listener::Token,
         Listener::Misnamed,
         Listener::Expired,
     ];
@@ -30,6 +34,7 @@ impl Listener {
             Listener::Tls => "TLS",
             Listener::Mutual => "MUTUAL",
             Listener::Login => "LOGIN",
+            Listener::Token => "TOKEN",
             Listener::Misnamed => "MISNAMED",
             Listener::Expired => "EXPIRED",
         }
@@ -48,6 +53,11 @@ pub(super) const SCRAM_USERS: [&str; 8] = [
     "SCRAM-SHA-512=[name=guest,password=p]",
 ];
 
+/// Where brokers find the keys of tokens; Kafka 4 also wants it in a property of its process.
+pub(super) fn jwks(certificates: &Certificates) -> String {
+    format!("file://{}", certificates.jwks().display())
+}
+
 /// The lines of server.properties for all of them.
 pub(super) fn configuration(certificates: &Certificates) -> String {
     format!(
@@ -64,7 +74,16 @@ listener.name.login.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
 listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_u="p" user_guest="p";
 listener.name.login.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.login.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.token.sasl.enabled.mechanisms=OAUTHBEARER
+listener.name.token.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+listener.name.token.oauthbearer.sasl.server.callback.handler.class=org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler
+listener.name.token.oauthbearer.connections.max.reauth.ms=3600000
+sasl.oauthbearer.jwks.endpoint.url={jwks}
+sasl.oauthbearer.expected.audience={AUDIENCE}
+sasl.oauthbearer.expected.issuer={ISSUER}
+sasl.oauthbearer.clock.skew.seconds=0
 "#,
+        jwks = jwks(certificates),
         server = certificates.keystore("server").display(),
         ca = certificates.ca().display(),
         misnamed = certificates.keystore("misnamed").display(),

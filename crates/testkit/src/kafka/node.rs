@@ -28,6 +28,8 @@ pub(super) struct Node {
     controller_port: u16,
     sasl_port: Option<u16>,
     listeners: Vec<(Listener, u16)>,
+    /// The address of the keys of tokens.
+    jwks: Option<String>,
     folder: PathBuf,
     log: LogFolder,
     process: Mutex<Option<Process>>,
@@ -40,7 +42,7 @@ pub(super) fn start_all(
     shared: bool,
 ) -> Vec<Node> {
     let nodes: Vec<Node> = (1..=options.nodes)
-        .map(|id| Node::new(id, options, shared))
+        .map(|id| Node::new(id, options, certificates, shared))
         .collect();
     for node in &nodes {
         let mut conf = node.configuration(&nodes, options);
@@ -64,7 +66,12 @@ pub(super) fn start_all(
 }
 
 impl Node {
-    fn new(id: usize, options: &KafkaOptions, shared: bool) -> Self {
+    fn new(
+        id: usize,
+        options: &KafkaOptions,
+        certificates: Option<&Certificates>,
+        shared: bool,
+    ) -> Self {
         let name = format!("kafka{id}");
         Self {
             id,
@@ -76,6 +83,7 @@ impl Node {
             } else {
                 Vec::new()
             },
+            jwks: certificates.map(listener::jwks),
             folder: folder("kafka"),
             log: if shared {
                 LogFolder::shared(&name)
@@ -142,9 +150,11 @@ impl Node {
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-            "kafka.Kafka",
         ];
         args.extend(options.map(str::to_owned));
+        let allowed = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls";
+        args.extend(self.jwks.iter().map(|jwks| format!("{allowed}={jwks}")));
+        args.push("kafka.Kafka".to_owned());
         args.push(self.conf().display().to_string());
         args
     }
@@ -254,7 +264,7 @@ fn jars() -> String {
 /// Few partitions of the broker's own topics: it starts and rebalances faster. A short session: a killed broker's
 /// successor under the same number is refused while the old session lasts.
 const SETTINGS: &str = "process.roles=broker,controller
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,TLS:SSL,MUTUAL:SSL,LOGIN:SASL_SSL,MISNAMED:SSL,EXPIRED:SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,TLS:SSL,MUTUAL:SSL,LOGIN:SASL_SSL,TOKEN:SASL_SSL,MISNAMED:SSL,EXPIRED:SSL
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 broker.session.timeout.ms=3000
