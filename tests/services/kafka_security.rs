@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use headwater_testkit::{Kafka, KafkaOptions, Listener, Postgres};
+use headwater_testkit::{Issuer, Kafka, KafkaOptions, Listener, Postgres};
 
 use crate::scene::Scene;
 
@@ -89,4 +89,81 @@ async fn a_secured_kafka_is_delivered_to_and_its_refusals_are_told() {
         .stop_and_judge(run, &written)
         .await
         .assert_exactly_once();
+}
+
+/// Logs in by tokens, with the secret in a file, which holds `secret`; librdkafka tells all it does.
+fn log_in_by_tokens(scene: &mut Scene<'_>, issuer: &Issuer, secret: &str) {
+    let ca = scene.kafka.certificates().ca();
+    let ca = ca.display();
+    scene.pipeline.brokers = scene.kafka.listener(Listener::Token);
+    scene.pipeline.sink = format!(
+        "tls = {{ ca = \"{ca}\" }}
+sasl = {{ mechanism = \"OAUTHBEARER\", token_endpoint = \"{endpoint}\", token_ca = \"{ca}\", client_id = \"headwater\", client_secret_file = \"secret\" }}
+properties.debug = \"all\"",
+        endpoint = issuer.endpoint()
+    );
+    scene.configure();
+    fs::write(scene.headwater.folder().join("secret"), secret).unwrap();
+}
+
+#[tokio::test]
+async fn a_login_by_tokens_delivers_once_and_shows_neither_secret_nor_token() {
+    // GIVEN a pipeline that logs in by tokens of a few seconds, from its first command on
+    let kafka = secured();
+    let issuer = Issuer::start(kafka.certificates());
+    issuer.behave(|manner| {
+        manner.secret = "c4nary-right".into();
+        manner.lifetime = Duration::from_secs(6);
+    });
+    let mut scene = Scene::on(Postgres::shared(17), &kafka, "tokens").await;
+    log_in_by_tokens(&mut scene, &issuer, "c4nary-right\n");
+    scene.init();
+
+    // WHEN it runs past several of them
+    let run = scene.start().await;
+    let begun = issuer.issued().len();
+    let mut written = scene.commit_events(10).await;
+    while issuer.issued().len() < begun + 3 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        written.add(scene.commit_events(5).await);
+    }
+
+    // THEN every event is there once, and nobody can read in its log how it logged in
+    let verdict = scene.judge(&written).await;
+    verdict.assert_exactly_once();
+    let said = run.log() + &run.stdout();
+    assert!(said.contains("OAUTHBEARER"), "librdkafka tells of it");
+    assert!(!said.contains("c4nary"));
+    for token in issuer.issued() {
+        assert!(!said.contains(&token));
+    }
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_exactly_once();
+
+    // WHEN its secret is wrong, THEN a person is asked for, soon
+    log_in_by_tokens(&mut scene, &issuer, "c4nary-wrong");
+    let words = ["invalid_client", "sink.sasl.client_secret"];
+    each_command_asks_for_a_person(&scene, &words).await;
+
+    // WHEN its tokens are for others, THEN the brokers' refusal is told
+    log_in_by_tokens(&mut scene, &issuer, "c4nary-right");
+    issuer.behave(|manner| manner.audience = "others".into());
+    let words = ["refused the login", "audience"];
+    each_command_asks_for_a_person(&scene, &words).await;
+
+    // WHEN the endpoint cannot be asked safely, THEN the configuration is refused with its line
+    let plain = issuer
+        .endpoint()
+        .replace("https://localhost", "http://idp.test");
+    scene.pipeline.sink = scene.pipeline.sink.replace(&issuer.endpoint(), &plain);
+    scene.configure();
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(SOON).await, 2, "{}", run.tail());
+    let said = run.log() + &run.stdout();
+    assert!(
+        said.contains("sink.sasl.token_endpoint: would send the secret in plain text"),
+        "{said}"
+    );
 }

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 pub use check::{
     Admin, Compression, Config, Database, Encode, Kafka, KafkaTls, KafkaTlsMode, Listen, Log,
-    LogFormat, LogLevel, PositionStore, Postgres, Property, Route, Sasl, SaslMechanism, SinkKind,
-    Snapshot, Tls, Token,
+    LogFormat, LogLevel, PasswordLogin, PositionStore, Postgres, Property, Route, Sasl,
+    SaslMechanism, SinkKind, Snapshot, Tls, Token, TokenLogin,
 };
 pub use problem::ConfigError;
 pub use schema::SchemaFiles;

@@ -56,7 +56,7 @@ fn postgres_settings(
         tls: tls(&postgres.tls)?,
         user: postgres.user.clone(),
         // Read anew for each connection: the file or the command's answer may have changed since.
-        password: Arc::new(move || match password.read("source") {
+        password: Arc::new(move || match password.read("source.password") {
             Ok(secret) => Ok(secret.map(|secret| secret.expose().to_owned())),
             Err(error) => Err(error.to_string()),
         }),

@@ -11,4 +11,5 @@ mod servers {
     mod rights;
     mod security;
     mod talk;
+    mod token;
 }

@@ -3,6 +3,7 @@
 mod admin;
 mod encode;
 mod password;
+mod sasl;
 mod security;
 mod sink;
 mod source;
@@ -15,7 +16,8 @@ use super::written::Written;
 
 pub use admin::{Admin, Listen, Token};
 pub use encode::Encode;
-pub use security::{KafkaTls, KafkaTlsMode, Sasl, SaslMechanism};
+pub use sasl::{PasswordLogin, Sasl, SaslMechanism, TokenLogin};
+pub use security::{KafkaTls, KafkaTlsMode};
 pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
 pub use source::{Database, Postgres, Snapshot, Source, Tls};
 

@@ -53,9 +53,9 @@ pub enum Password {
 
 impl Password {
     /// Reads the file or runs the command anew, so a password changed meanwhile is found. Waits: up to 30 s for a command.
-    /// `section` is where its keys stand, for people.
-    pub fn read(&self, section: &'static str) -> Result<Option<Secret>, PasswordError> {
-        self.find().map_err(|why| PasswordError { section, why })
+    /// `key` is that of a literal one, for people: the others begin with it.
+    pub fn read(&self, key: &'static str) -> Result<Option<Secret>, PasswordError> {
+        self.find().map_err(|why| PasswordError { key, why })
     }
 
     fn find(&self) -> Result<Option<Secret>, Why> {
@@ -67,11 +67,11 @@ impl Password {
                     path: path.clone(),
                     error,
                 })?;
-                text(bytes, "password_file").map(Some)
+                text(bytes, "_file").map(Some)
             }
             Self::Command { line, folder } => {
                 let bytes = output(line, folder, COMMAND_LIMIT)?;
-                text(bytes, "password_command").map(Some)
+                text(bytes, "_command").map(Some)
             }
         }
     }
@@ -79,33 +79,33 @@ impl Password {
 
 /// Why there is no password now.
 #[derive(Debug, thiserror::Error)]
-#[error("{section}.{why}")]
+#[error("{key}{why}")]
 pub struct PasswordError {
-    section: &'static str,
+    key: &'static str,
     why: Why,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum Why {
-    #[error("password_file: {} cannot be read: {error}; make it readable for Headwater or name another file", path.display())]
+    #[error("_file: {} cannot be read: {error}; make it readable for Headwater or name another file", path.display())]
     File {
         path: PathBuf,
         error: std::io::Error,
     },
-    #[error("password_command: cannot be run: {0}; it is given to `sh -c`")]
+    #[error("_command: cannot be run: {0}; it is given to `sh -c`")]
     NotRun(std::io::Error),
     #[error(
-        "password_command: ended with {0}; run it by hand to see why: it must print the password and end with 0"
+        "_command: ended with {0}; run it by hand to see why: it must print the secret and end with 0"
     )]
     Failed(ExitStatus),
     #[error(
-        "password_command: gave no answer within {} s; it must print the password and end",
+        "_command: gave no answer within {} s; it must print the secret and end",
         .0.as_secs()
     )]
     Slow(Duration),
-    #[error("{0}: gave nothing; one line with the password is wanted")]
+    #[error("{0}: gave nothing; one line with the secret is wanted")]
     Empty(&'static str),
-    #[error("{0}: gave bytes that are not UTF-8; the password as text is wanted")]
+    #[error("{0}: gave bytes that are not UTF-8; the secret as text is wanted")]
     NotText(&'static str),
 }
 
@@ -169,7 +169,7 @@ mod tests {
 
     fn exposed(password: &Password) -> Option<String> {
         password
-            .read("source")
+            .read("source.password")
             .unwrap()
             .map(|s| s.expose().to_owned())
     }
@@ -212,14 +212,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("password");
         let password = Password::File(path.clone());
-        let missing = password.read("source").unwrap_err().to_string();
+        let missing = password.read("source.password").unwrap_err().to_string();
         assert!(missing.starts_with("source.password_file: "), "{missing}");
         assert!(missing.contains("password cannot be read"), "{missing}");
         std::fs::write(&path, "\n").unwrap();
-        let empty = password.read("source").unwrap_err().to_string();
+        let empty = password.read("source.password").unwrap_err().to_string();
         assert!(empty.contains("gave nothing"), "{empty}");
         std::fs::write(&path, b"hunter2\xff").unwrap();
-        let binary = password.read("source").unwrap_err().to_string();
+        let binary = password.read("source.password").unwrap_err().to_string();
         assert!(binary.contains("not UTF-8"), "{binary}");
         assert!(!binary.contains("hunter2"));
     }
@@ -239,10 +239,15 @@ mod tests {
 
     #[test]
     fn a_password_command_that_fails_is_an_error_without_its_output() {
-        let failed = command("echo hunter2; exit 3").read("source").unwrap_err();
+        let failed = command("echo hunter2; exit 3")
+            .read("source.password")
+            .unwrap_err();
         assert!(failed.to_string().contains("exit status: 3"), "{failed}");
         assert!(!format!("{failed} {failed:?}").contains("hunter2"));
-        let silent = command("true").read("source").unwrap_err().to_string();
+        let silent = command("true")
+            .read("source.password")
+            .unwrap_err()
+            .to_string();
         assert!(silent.contains("gave nothing"), "{silent}");
     }
 

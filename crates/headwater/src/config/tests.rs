@@ -652,7 +652,7 @@ fn the_environment_wins_over_the_file() {
     assert_eq!(config.name(), "other");
     let postgres = postgres(&config);
     assert_eq!(postgres.slot, "headwater_other");
-    let password = postgres.password.read("source").unwrap().unwrap();
+    let password = postgres.password.read("source.password").unwrap().unwrap();
     assert_eq!(password.expose(), "p${x}");
     let kafka = kafka(&config);
     assert_eq!(kafka.brokers, "b:1");
@@ -716,7 +716,7 @@ fn a_name_in_braces_is_replaced_from_the_environment() {
         panic!("{:?}", postgres.servers);
     };
     assert_eq!(server.host, Host::Tcp("127.0.0.1".to_owned()));
-    let password = postgres.password.read("source").unwrap().unwrap();
+    let password = postgres.password.read("source.password").unwrap().unwrap();
     assert_eq!(password.expose(), "p");
     let property = kafka(&config).properties[0].value();
     assert_eq!(property.value.expose(), "${x} p");

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_core::ledger::Ticket;
@@ -13,8 +14,8 @@ use headwater_sink::kafka::{self, Made};
 use headwater_sink::{Error, FilePositions, Finding, Form, Kafka, KafkaPositions, Stdout};
 
 use crate::config::{
-    self, Compression, Config, ConfigError, KafkaTlsMode, PositionStore, Sasl, SaslMechanism,
-    SinkKind,
+    self, Compression, Config, ConfigError, KafkaTlsMode, PasswordLogin, PositionStore, Sasl,
+    SaslMechanism, SinkKind, TokenLogin,
 };
 use crate::pipeline::Destination;
 
@@ -91,8 +92,22 @@ pub struct Outlet {
 
 enum Kind {
     /// The login is completed whenever the sink is opened: the password's file or command may say another one by then.
-    Kafka(Box<kafka::Settings>, Option<Sasl>),
+    Kafka(Box<kafka::Settings>, Option<Login>),
     Stdout,
+}
+
+enum Login {
+    Password(PasswordLogin),
+    Token(kafka::Grant),
+}
+
+impl Login {
+    fn new(sasl: &Sasl) -> Result<Login, ConfigError> {
+        Ok(match sasl {
+            Sasl::Password(login) => Login::Password(login.clone()),
+            Sasl::Token(login) => Login::Token(grant(login)?),
+        })
+    }
 }
 
 impl Outlet {
@@ -101,7 +116,8 @@ impl Outlet {
             name: config.name().to_owned(),
             sink: match &config.sink().kind {
                 SinkKind::Kafka(kafka) => {
-                    Kind::Kafka(Box::new(settings(config, kafka)?), kafka.sasl.clone())
+                    let login = kafka.sasl.as_ref().map(Login::new).transpose()?;
+                    Kind::Kafka(Box::new(settings(config, kafka)?), login)
                 }
                 SinkKind::Stdout => Kind::Stdout,
             },
@@ -251,22 +267,28 @@ fn tls(tls: &config::KafkaTls) -> kafka::Tls {
     }
 }
 
-/// The settings with the password as it is now.
+/// The settings with the login as it is now.
 async fn logging_in(
     settings: &kafka::Settings,
-    sasl: Option<&Sasl>,
+    sasl: Option<&Login>,
 ) -> Result<kafka::Settings, Error> {
     let mut settings = settings.clone();
-    let Some(Sasl {
+    settings.sasl = match sasl {
+        None => None,
+        Some(Login::Password(login)) => Some(password(login.clone()).await?),
+        Some(Login::Token(grant)) => Some(kafka::Sasl::Token(grant.clone())),
+    };
+    Ok(settings)
+}
+
+async fn password(login: PasswordLogin) -> Result<kafka::Sasl, Error> {
+    let PasswordLogin {
         mechanism,
         username,
         password,
-    }) = sasl.cloned()
-    else {
-        return Ok(settings);
-    };
+    } = login;
     // A command may take its time.
-    let read = tokio::task::spawn_blocking(move || password.read("sink.sasl"));
+    let read = tokio::task::spawn_blocking(move || password.read("sink.sasl.password"));
     let read = read.await.map_err(|error| {
         Error::transient(format!("reading the password for Kafka broke off: {error}"))
     })?;
@@ -276,7 +298,7 @@ async fn logging_in(
             "mend that, then start again",
         )
     })?;
-    settings.sasl = Some(kafka::Sasl {
+    Ok(kafka::Sasl::Password {
         mechanism: match mechanism {
             SaslMechanism::Plain => kafka::Mechanism::Plain,
             SaslMechanism::ScramSha256 => kafka::Mechanism::ScramSha256,
@@ -284,8 +306,25 @@ async fn logging_in(
         },
         username,
         password: password.map_or_else(String::new, |secret| secret.expose().to_owned()),
-    });
-    Ok(settings)
+    })
+}
+
+/// An address that cannot be asked, or not safely, is refused with its line.
+fn grant(login: &TokenLogin) -> Result<kafka::Grant, ConfigError> {
+    let endpoint = kafka::Endpoint::parse(login.endpoint.value());
+    let secret = login.secret.clone();
+    let read = move || match secret.read("sink.sasl.client_secret") {
+        Ok(secret) => Ok(secret.map_or_else(String::new, |secret| secret.expose().to_owned())),
+        Err(why) => Err(why.to_string()),
+    };
+    Ok(kafka::Grant {
+        endpoint: endpoint.map_err(|why| login.endpoint.problem(why))?,
+        ca: login.ca.clone(),
+        client_id: login.client_id.clone(),
+        secret: Arc::new(read),
+        scope: login.scope.clone(),
+        extensions: login.extensions.clone(),
+    })
 }
 
 /// For people on a terminal, for programs elsewhere.

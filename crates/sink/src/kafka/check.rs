@@ -1,12 +1,12 @@
 //! What `headwater check` wants to know about Kafka. Changes nothing.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use headwater_core::finding::Finding;
 use tokio::time::{sleep, timeout};
 
 use super::positions::Sight;
+use super::security::is_this_machine;
 use super::tools::Tools;
 use super::{Kafka, Settings};
 use crate::Error;
@@ -101,10 +101,7 @@ fn is_loopback(broker: &str) -> bool {
         None if place.matches(':').count() == 1 => place.split(':').next().unwrap_or(place),
         None => place,
     };
-    host.eq_ignore_ascii_case("localhost")
-        || host
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
+    is_this_machine(host)
 }
 
 fn silent(brokers: &str, kafka: &Kafka, limit: Duration) -> Finding {
@@ -114,6 +111,12 @@ fn silent(brokers: &str, kafka: &Kafka, limit: Duration) -> Finding {
     } else {
         format!(" ({reason})")
     };
+    if kafka.client.contact().lacks_token() {
+        return Finding::problem(
+            format!("there is no token for Kafka within {limit:?}{why}"),
+            "start the token endpoint, or correct sink.sasl.token_endpoint",
+        );
+    }
     Finding::problem(
         format!("Kafka at {brokers} does not answer within {limit:?}{why}"),
         "start it, or correct sink.brokers",

@@ -3,23 +3,26 @@
 //! Rule: a question waits until Kafka answers. Each single try is short, so that dropping the question ends it soon.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use headwater_core::trouble::Severity;
+use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
-use rdkafka::client::DefaultClientContext;
+use rdkafka::client::{Client as Native, DefaultClientContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{Producer as _, PurgeConfig, ThreadedProducer};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::task::spawn_blocking;
+use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::sleep;
 
 use super::contact::{Contact, Outcome};
+use super::login::{self, Held};
+use super::security::Sasl;
 use super::settings::{Settings, unusable};
 use super::tools::Tools;
 use super::verdict::{self, Doing, Verdict};
@@ -41,13 +44,35 @@ pub(super) struct Client {
     pub settings: Arc<Settings>,
 }
 
-struct Connection {
+pub(super) struct Connection {
     /// There until it is dropped.
     producer: Option<Producer>,
+    /// What keeps the token fresh, of a login by tokens.
+    keeper: OnceLock<AbortHandle>,
+}
+
+impl Connection {
+    fn producer(&self) -> &Producer {
+        match &self.producer {
+            Some(producer) => producer,
+            None => unreachable!("only a dropped connection has no producer"),
+        }
+    }
+
+    pub(super) fn contact(&self) -> &Contact {
+        self.producer().context()
+    }
+
+    pub(super) fn log_in(&self, held: &Held) -> KafkaResult<()> {
+        held.hand_to(self.producer().client())
+    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.abort();
+        }
         let (done, wait) = channel();
         let producer = self.producer.take();
         let closing = thread::Builder::new().name("kafka close".into());
@@ -98,23 +123,38 @@ impl Client {
             .producer()?
             .create_with_context(contact)
             .map_err(|e| unusable(&e))?;
+        let connection = Arc::new(Connection {
+            producer: Some(producer),
+            keeper: OnceLock::new(),
+        });
+        if let Some(Sasl::Token(grant)) = &settings.sasl {
+            let keeping = login::keep(grant.clone(), Arc::downgrade(&connection));
+            let keeping = tokio::spawn(keeping).abort_handle();
+            connection.keeper.get_or_init(|| keeping);
+        }
         Ok(Client {
-            connection: Arc::new(Connection {
-                producer: Some(producer),
-            }),
+            connection,
             settings: Arc::new(settings),
         })
     }
 
     pub(super) fn producer(&self) -> &Producer {
-        match &self.connection.producer {
-            Some(producer) => producer,
-            None => unreachable!("only a dropped connection has no producer"),
-        }
+        self.connection.producer()
     }
 
     pub(super) fn contact(&self) -> &Contact {
-        self.producer().context()
+        self.connection.contact()
+    }
+
+    /// Lets a client beside the producer log in; with a password it does so by itself.
+    pub(super) fn log_in<C: ClientContext>(&self, client: &Native<C>) -> KafkaResult<()> {
+        if !matches!(self.settings.sasl, Some(Sasl::Token(_))) {
+            return Ok(());
+        }
+        // Without a living token it is waited for, as Kafka is.
+        let timed_out = KafkaError::Global(Code::OperationTimedOut);
+        let held = self.contact().held().ok_or(timed_out)?;
+        held.hand_to(client)
     }
 
     pub(super) fn tools(&self) -> &Tools {
@@ -273,7 +313,9 @@ impl Client {
     fn admin(&self) -> KafkaResult<AdminClient<DefaultClientContext>> {
         let config = self.settings.producer();
         let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
-        config.create()
+        let admin: AdminClient<DefaultClientContext> = config.create()?;
+        self.log_in(admin.inner())?;
+        Ok(admin)
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use super::login::{Held, Pass};
 use super::tools::Tools;
 use super::verdict::{self, Doing, Verdict};
 use crate::Error;
@@ -64,6 +65,8 @@ pub(super) struct Contact {
     calm: AtomicBool,
     said: Mutex<Said>,
     trouble: OnceLock<Error>,
+    /// The token that was handed over last.
+    token: watch::Sender<Option<Arc<Held>>>,
 }
 
 #[derive(Default)]
@@ -85,6 +88,7 @@ impl Contact {
             calm: AtomicBool::new(false),
             said: Mutex::default(),
             trouble: OnceLock::new(),
+            token: watch::Sender::default(),
         }
     }
 
@@ -109,6 +113,39 @@ impl Contact {
     /// The first one counts, for everyone who shares the connection.
     pub(super) fn fail(&self, error: Error) -> Error {
         self.trouble.get_or_init(|| error).clone()
+    }
+
+    /// The same, and whoever waits for reports is woken.
+    pub(super) fn give_up(&self, error: Error) {
+        self.fail(error);
+        self.tell(Outcome::Trouble);
+    }
+
+    pub(super) fn hold(&self, held: Arc<Held>) {
+        self.tools.name_user(held.principal());
+        self.said().reason.clear();
+        self.token.send_replace(Some(held));
+    }
+
+    /// The token, if it lives.
+    pub(super) fn held(&self) -> Option<Arc<Held>> {
+        let held = self.token.borrow().clone();
+        held.filter(|held| !held.left().is_zero())
+    }
+
+    pub(super) fn pass(&self) -> Pass {
+        Pass(self.token.subscribe())
+    }
+
+    /// The brokers will refuse us until there is one.
+    pub(super) fn lacks_token(&self) -> bool {
+        self.tools.by_token() && self.held().is_none()
+    }
+
+    pub(super) fn without_token(&self, why: &Error) {
+        if self.lacks_token() {
+            self.said().reason = format!("no token: {why}");
+        }
     }
 
     /// The reason for which Kafka does not answer, as far as it is known.
@@ -224,10 +261,11 @@ impl ClientContext for Contact {
         debug!(?code, reason, "librdkafka error");
         let code = verdict::cause(code, reason);
         match verdict::connection(code) {
+            // The login says itself whether a person is needed.
+            Verdict::EndRun(Severity::Fatal) if verdict::login(code) && self.lacks_token() => {}
             Verdict::EndRun(Severity::Fatal) => {
                 if self.refused_for_good() {
-                    self.fail(verdict::error(code, Doing::Connecting, &self.tools, reason));
-                    self.tell(Outcome::Trouble);
+                    self.give_up(verdict::error(code, Doing::Connecting, &self.tools, reason));
                 }
             }
             _ if code == Code::Fatal => self.tell(Outcome::Trouble),

@@ -4,8 +4,10 @@
 
 use std::fmt;
 use std::fs;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use super::grant::Grant;
 use crate::Error;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +35,15 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-#[derive(Clone, PartialEq, Eq)]
-pub struct Sasl {
-    pub mechanism: Mechanism,
-    pub username: String,
-    pub password: String,
+#[derive(Clone)]
+pub enum Sasl {
+    Password {
+        mechanism: Mechanism,
+        username: String,
+        password: String,
+    },
+    /// OAUTHBEARER.
+    Token(Grant),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +55,18 @@ pub enum Mechanism {
 
 impl fmt::Debug for Sasl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sasl")
-            .field("mechanism", &self.mechanism)
-            .field("username", &self.username)
-            .finish_non_exhaustive()
+        match self {
+            Sasl::Password {
+                mechanism,
+                username,
+                ..
+            } => f
+                .debug_struct("Password")
+                .field("mechanism", mechanism)
+                .field("username", username)
+                .finish_non_exhaustive(),
+            Sasl::Token(grant) => grant.fmt(f),
+        }
     }
 }
 
@@ -78,14 +92,28 @@ pub(super) fn properties(tls: Option<&Tls>, sasl: Option<&Sasl>) -> Vec<(&'stati
     if let Some(tls) = tls {
         all.extend(tls.properties());
     }
-    if let Some(sasl) = sasl {
-        all.extend([
-            ("sasl.mechanism", sasl.mechanism.name().to_owned()),
-            ("sasl.username", sasl.username.clone()),
-            ("sasl.password", sasl.password.clone()),
-        ]);
+    match sasl {
+        Some(Sasl::Password {
+            mechanism,
+            username,
+            password,
+        }) => all.extend([
+            ("sasl.mechanism", mechanism.name().to_owned()),
+            ("sasl.username", username.clone()),
+            ("sasl.password", password.clone()),
+        ]),
+        Some(Sasl::Token(_)) => all.push(("sasl.mechanism", "OAUTHBEARER".to_owned())),
+        None => {}
     }
     all
+}
+
+/// Nobody else can read what goes there.
+pub(super) fn is_this_machine(host: &str) -> bool {
+    host.eq_ignore_ascii_case("localhost")
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 impl Tls {
@@ -164,7 +192,7 @@ mod tests {
     }
 
     fn sasl() -> Sasl {
-        Sasl {
+        Sasl::Password {
             mechanism: Mechanism::ScramSha256,
             username: "u".into(),
             password: "hunter2".into(),

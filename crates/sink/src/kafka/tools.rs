@@ -2,14 +2,16 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use super::Settings;
+use super::{Sasl, Settings};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tools {
     pub brokers: String,
-    /// Whom the brokers take us for.
-    user: String,
+    /// Whom the brokers take us for; of a login by tokens, the first one says it.
+    user: OnceLock<String>,
+    by_token: bool,
     /// The listener wants a login or TLS of the tools too.
     secured: bool,
     /// The file of `sink.tls.ca`.
@@ -18,13 +20,37 @@ pub(super) struct Tools {
 
 impl Tools {
     pub(super) fn of(settings: &Settings) -> Tools {
-        let named = settings.sasl.as_ref().map(|sasl| sasl.username.as_str());
-        let named = named.or_else(|| settings.property("sasl.username"));
+        let (named, by_token) = match &settings.sasl {
+            Some(Sasl::Password { username, .. }) => (Some(username.as_str()), false),
+            Some(Sasl::Token(_)) => (None, true),
+            None => (settings.property("sasl.username"), false),
+        };
         Tools {
             brokers: settings.brokers.clone(),
-            user: named.unwrap_or("NAME").to_owned(),
+            user: named.map_or_else(OnceLock::new, |named| OnceLock::from(named.to_owned())),
+            by_token,
             secured: settings.protocol() != "plaintext",
             ca: settings.tls.as_ref().and_then(|tls| tls.ca.clone()),
+        }
+    }
+
+    /// Whether we log in by tokens.
+    pub(super) fn by_token(&self) -> bool {
+        self.by_token
+    }
+
+    /// What the first token says of whose it is.
+    pub(super) fn name_user(&self, user: &str) {
+        self.user.get_or_init(|| user.to_owned());
+    }
+
+    /// What to do about a login that the brokers refused.
+    pub(super) fn mend_login(&self) -> &'static str {
+        if self.by_token {
+            "let the brokers take the tokens of sink.sasl.token_endpoint: issuer, audience and keys must be those that they expect \
+             (their sasl.oauthbearer.* settings), and sink.sasl.scope and sink.sasl.extensions what they ask for"
+        } else {
+            "correct sink.sasl.mechanism, sink.sasl.username or sink.sasl.password, or let sink.brokers name a listener that takes them"
         }
     }
 
@@ -37,7 +63,7 @@ impl Tools {
     }
 
     pub(super) fn grant_on(&self, operation: &str, resource: &str) -> String {
-        let user = &self.user;
+        let user = self.user.get().map_or("NAME", String::as_str);
         self.call(
             "kafka-acls.sh",
             &format!("--add --allow-principal 'User:{user}' --operation {operation} {resource}"),
@@ -88,7 +114,8 @@ impl Tools {
     pub(super) fn for_tests() -> Tools {
         Tools {
             brokers: "b:1".into(),
-            user: "shop".into(),
+            user: OnceLock::from("shop".to_owned()),
+            by_token: false,
             secured: false,
             ca: None,
         }

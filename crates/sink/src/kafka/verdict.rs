@@ -135,6 +135,11 @@ pub(super) fn connection(code: Code) -> Verdict {
     listed(code).unwrap_or(Wait)
 }
 
+/// Whether this is about who we are.
+pub(super) fn login(code: Code) -> bool {
+    matches!(code, Code::Authentication | Code::SaslAuthenticationFailed)
+}
+
 /// The code inside; `rdkafka_error_code` of the crate leaves out those of the admin client.
 pub(super) fn code(error: &KafkaError) -> Option<Code> {
     match error {
@@ -171,7 +176,7 @@ pub(super) fn error(code: Code, doing: Doing<'_>, tools: &Tools, reason: &str) -
         | Code::UnsupportedSASLMechanism
         | Code::IllegalSASLState => Error::fatal(
             format!("Kafka refused the login ({text})"),
-            "correct sink.sasl.mechanism, sink.sasl.username or sink.sasl.password, or let sink.brokers name a listener that takes them",
+            tools.mend_login(),
         ),
         Code::SSL => handshake(&text, tools),
         Code::TopicAuthorizationFailed => denied(doing, tools),

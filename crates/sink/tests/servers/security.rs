@@ -16,10 +16,10 @@ use super::rights::{CREATE, DESCRIBE, DESCRIBE_CONFIGS, READ, WRITE, grant_to};
 use super::talk::{carry, message, settings};
 
 /// However busy the machine: a person has been told by then.
-const SOON: Duration = Duration::from_secs(15);
+pub const SOON: Duration = Duration::from_secs(15);
 
 /// Who does not say who it is may do anything, `u` too; all others nothing that they were not granted.
-static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
+pub static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
     let authoriser = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
     Cluster::start_with(&KafkaOptions {
         tls: true,
@@ -40,11 +40,11 @@ fn tls(verify: Verify, ca: PathBuf) -> Tls {
     }
 }
 
-fn verified() -> Tls {
+pub fn verified() -> Tls {
     tls(Verify::Name, CLUSTER.certificates().ca())
 }
 
-fn on(listener: Listener, tls: Tls) -> Settings {
+pub fn on(listener: Listener, tls: Tls) -> Settings {
     Settings {
         tls: Some(tls),
         ..settings(&CLUSTER.listener(listener))
@@ -53,7 +53,7 @@ fn on(listener: Listener, tls: Tls) -> Settings {
 
 fn login(mechanism: Mechanism, username: &str, password: &str) -> Settings {
     Settings {
-        sasl: Some(Sasl {
+        sasl: Some(Sasl::Password {
             mechanism,
             username: username.into(),
             password: password.into(),
@@ -73,7 +73,7 @@ fn identified((cert, key): (PathBuf, PathBuf)) -> Settings {
     )
 }
 
-async fn delivers(settings: Settings) {
+pub async fn delivers(settings: Settings) {
     let topic = unique("secured");
     let mut kafka = Kafka::open(settings.clone()).unwrap();
     let heard = carry(&mut kafka, vec![message(&topic, None, "1")]).await;
@@ -89,7 +89,7 @@ async fn delivers(settings: Settings) {
 }
 
 /// Whoever waits for Kafka is told soon, and `check` says the same.
-async fn is_refused(settings: Settings, words: &[&str]) {
+pub async fn is_refused(settings: Settings, words: &[&str]) {
     let mut kafka = Kafka::open(settings.clone()).unwrap();
     let error = timeout(SOON, kafka.next_report()).await;
     let error = error.expect("told within 15 s").unwrap_err();

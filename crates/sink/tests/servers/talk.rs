@@ -142,8 +142,12 @@ pub fn listen() {
 
 /// How often a text was logged about these brokers.
 pub fn said(text: &str, brokers: &str) -> usize {
-    let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
-    log.lines()
+    logged()
+        .lines()
         .filter(|l| l.contains(text) && l.contains(brokers))
         .count()
+}
+
+pub fn logged() -> String {
+    String::from_utf8(LOG.lock().unwrap().clone()).unwrap()
 }

@@ -9,18 +9,29 @@ pub(super) struct Ways {
     pub literal: &'static str,
     pub file: &'static str,
     pub command: &'static str,
+    /// What is given, for people.
+    what: &'static str,
 }
 
 pub(super) const SOURCE: Ways = Ways {
     literal: "source.password",
     file: "source.password_file",
     command: "source.password_command",
+    what: "password",
 };
 
 pub(super) const SASL: Ways = Ways {
     literal: "sink.sasl.password",
     file: "sink.sasl.password_file",
     command: "sink.sasl.password_command",
+    what: "password",
+};
+
+pub(super) const CLIENT: Ways = Ways {
+    literal: "sink.sasl.client_secret",
+    file: "sink.sasl.client_secret_file",
+    command: "sink.sasl.client_secret_command",
+    what: "secret",
 };
 
 impl Ways {
@@ -46,7 +57,8 @@ pub(super) fn check(
     if let [(first, first_place), others @ ..] = given.as_slice() {
         for (other, place) in others {
             let what = format!(
-                "gives a password, and so does {first} ({first_place}); one way to give it is wanted"
+                "gives a {}, and so does {first} ({first_place}); one way to give it is wanted",
+                ways.what
             );
             written.refuse(place, other, what);
         }

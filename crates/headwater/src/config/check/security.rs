@@ -1,11 +1,9 @@
-//! What `sink.tls` and `sink.sasl` mean, and that `sink.properties` does not say the same.
+//! What `sink.tls` means, and that `sink.properties` does not say what it or `sink.sasl` says.
 
 use std::path::PathBuf;
 
-use super::password;
 use super::sink::Property;
 use crate::config::problem::{Located, Place};
-use crate::config::secret::Password;
 use crate::config::written::Written;
 
 #[derive(Clone, Debug)]
@@ -21,20 +19,6 @@ pub enum KafkaTlsMode {
     Require,
     VerifyCa,
     VerifyFull,
-}
-
-#[derive(Clone, Debug)]
-pub struct Sasl {
-    pub mechanism: SaslMechanism,
-    pub username: String,
-    pub password: Password,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SaslMechanism {
-    Plain,
-    ScramSha256,
-    ScramSha512,
 }
 
 /// What `sink.tls` and `sink.sasl` give librdkafka.
@@ -110,41 +94,14 @@ fn identity(written: &mut Written) -> Option<(PathBuf, PathBuf)> {
     }
 }
 
-/// Absent: nobody is asked who it is.
-pub(super) fn sasl(written: &mut Written) -> Option<Sasl> {
-    given(written, "sink.sasl")?;
-    if written.given("sink.sasl.mechanism").is_none() {
-        let wanted = "wanted is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512";
-        written.missing("sink.sasl.mechanism", wanted);
-    }
-    let mechanism = written.word(
-        "sink.sasl.mechanism",
-        &[
-            ("PLAIN", SaslMechanism::Plain),
-            ("SCRAM-SHA-256", SaslMechanism::ScramSha256),
-            ("SCRAM-SHA-512", SaslMechanism::ScramSha512),
-        ],
-    );
-    if written.given("sink.sasl.username").is_none() {
-        written.missing("sink.sasl.username", "a string is wanted");
-    }
-    let username = written.text("sink.sasl.username");
-    let password = password::check(written, &password::SASL, None);
-    if matches!(password, Password::None) {
-        let wanted = "it, sink.sasl.password_file or sink.sasl.password_command is wanted";
-        written.missing("sink.sasl.password", wanted);
-    }
-    Some(Sasl {
-        mechanism: mechanism?,
-        username: username?.into_value(),
-        password,
-    })
-}
-
 /// An empty table says something too: somebody expects protection.
-fn given(written: &Written, section: &str) -> Option<Place> {
+pub(super) fn given(written: &Written, section: &str) -> Option<Place> {
     let begins = || written.section_begins(section);
     written.given(section).or_else(begins)
+}
+
+fn by_sasl(property: &str) -> bool {
+    BY_SASL.contains(&property) || property.contains("sasl.oauthbearer.")
 }
 
 /// Refuses properties that say what `sink.tls` or `sink.sasl` says. Called before these are taken.
@@ -154,7 +111,7 @@ pub(super) fn contradictions(written: &mut Written, properties: &[Located<Proper
         let name = property.value().name.as_str();
         let (key, place) = match (&tls, &sasl) {
             (Some(place), _) if BY_TLS.contains(&name) => ("sink.tls", place),
-            (_, Some(place)) if BY_SASL.contains(&name) => ("sink.sasl", place),
+            (_, Some(place)) if by_sasl(name) => ("sink.sasl", place),
             (None, Some(place)) if name.starts_with("ssl.") => {
                 let what = format!(
                     "means nothing beside sink.sasl ({place}) without sink.tls; set that, or remove it"

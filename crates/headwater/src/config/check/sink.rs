@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::security::{self, KafkaTls, Sasl};
+use super::sasl::{self, Sasl};
+use super::security::{self, KafkaTls};
 use crate::config::problem::Located;
 use crate::config::secret::Secret;
 use crate::config::written::Written;
@@ -120,7 +121,7 @@ fn kafka(written: &mut Written) -> Option<Kafka> {
     let properties = properties(written);
     security::contradictions(written, &properties);
     let tls = security::tls(written);
-    let sasl = security::sasl(written);
+    let sasl = sasl::sasl(written);
     Some(Kafka {
         brokers: brokers?,
         compression: compression?,

@@ -51,10 +51,10 @@ fn a_login_takes_a_password_in_one_of_three_ways() {
     ] {
         let login = format!("sasl = {{ mechanism = 'SCRAM-SHA-512', username = 'u', {way} }}");
         let config = good(&sink(&login), &[]);
-        let sasl = kafka(&config).sasl.clone().unwrap();
-        assert_eq!(sasl.mechanism, SaslMechanism::ScramSha512);
-        assert_eq!(sasl.username, "u");
-        assert_eq!(format!("{:?}", sasl.password), shown);
+        let login = by_password(&config);
+        assert_eq!(login.mechanism, SaslMechanism::ScramSha512);
+        assert_eq!(login.username, "u");
+        assert_eq!(format!("{:?}", login.password), shown);
     }
     let environment = [
         ("HEADWATER__SINK__SASL__MECHANISM", "PLAIN"),
@@ -62,8 +62,95 @@ fn a_login_takes_a_password_in_one_of_three_ways() {
         ("HEADWATER__SINK__SASL__PASSWORD", "p"),
     ];
     let config = good(JSON, &environment);
-    let sasl = kafka(&config).sasl.clone().unwrap();
-    assert_eq!(sasl.mechanism, SaslMechanism::Plain);
+    assert_eq!(by_password(&config).mechanism, SaslMechanism::Plain);
+}
+
+fn by_password(config: &Config) -> PasswordLogin {
+    match kafka(config).sasl.clone() {
+        Some(Sasl::Password(login)) => login,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_login_by_tokens_takes_a_secret_in_one_of_three_ways() {
+    for (way, shown) in [
+        ("client_secret = 'p'", "Literal(***)"),
+        ("client_secret_file = 'f'", "File(\"conf/f\")"),
+        (
+            "client_secret_command = 'c'",
+            "Command { line: ***, folder: \"conf\" }",
+        ),
+    ] {
+        let login = format!(
+            "sasl = {{ mechanism = 'OAUTHBEARER', token_endpoint = 'https://i/t', token_ca = 'ca.pem', client_id = 'c', \
+             {way}, scope = 's t', extensions = {{ logicalCluster = 'lkc-1' }} }}"
+        );
+        let config = good(&sink(&login), &[]);
+        let Some(Sasl::Token(login)) = kafka(&config).sasl.clone() else {
+            panic!("no login by tokens");
+        };
+        assert_eq!(login.endpoint.value(), "https://i/t");
+        assert_eq!(login.ca, Some(PathBuf::from("conf/ca.pem")));
+        assert_eq!(login.client_id, "c");
+        assert_eq!(format!("{:?}", login.secret), shown);
+        assert_eq!(login.scope.as_deref(), Some("s t"));
+        let extension = ("logicalCluster".to_owned(), "lkc-1".to_owned());
+        assert_eq!(login.extensions, [extension]);
+    }
+}
+
+#[test]
+fn what_a_login_by_tokens_lacks_or_cannot_hold_is_told() {
+    let at = "conf/hw.toml:11: sink.sasl";
+    let whole = "token_endpoint = 'https://i/t', client_id = 'c', client_secret = 's'";
+    for (members, wanted) in [
+        (
+            "mechanism = 'OAUTHBEARER'",
+            format!(
+                "{at}.client_id: is missing; a string is wanted\n\
+                 {at}.client_secret: is missing; it, sink.sasl.client_secret_file or sink.sasl.client_secret_command is wanted\n\
+                 {at}.token_endpoint: is missing; a string is wanted"
+            ),
+        ),
+        (
+            whole,
+            format!(
+                "{at}.mechanism: is missing; wanted is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
+            ),
+        ),
+        (
+            &format!("mechanism = 'OAUTHBEARER', {whole}, client_secret_file = 'f'"),
+            format!(
+                "{at}.client_secret_file: gives a secret, and so does sink.sasl.client_secret (conf/hw.toml:11); one way to give it is wanted"
+            ),
+        ),
+        (
+            &format!("mechanism = 'OAUTHBEARER', {whole}, username = 'u'"),
+            format!(
+                "{at}.username: means nothing with sink.sasl.mechanism = \"OAUTHBEARER\"; remove it, or choose another mechanism"
+            ),
+        ),
+        (
+            "mechanism = 'PLAIN', username = 'u', password = 'p', scope = 's'",
+            format!(
+                "{at}.scope: means nothing unless sink.sasl.mechanism is \"OAUTHBEARER\"; remove it, or choose that"
+            ),
+        ),
+        (
+            &format!("mechanism = 'OAUTHBEARER', {whole}, extensions = {{ auth = 'x' }}"),
+            format!(
+                "{at}.extensions.auth: has a name that no extension can have; letters only are wanted, not \"auth\""
+            ),
+        ),
+        (
+            &format!("mechanism = 'OAUTHBEARER', {whole}, extensions = {{ a = 'ä' }}"),
+            format!("{at}.extensions.a: has what no extension can hold; printable ASCII is wanted"),
+        ),
+    ] {
+        let text = sink(&format!("sasl = {{ {members} }}"));
+        assert_problems(&[(&text, &wanted)]);
+    }
 }
 
 #[test]
@@ -99,15 +186,15 @@ fn what_does_not_fit_together_is_refused() {
         (
             "sasl = {}",
             format!(
-                "{at}.sasl.mechanism: is missing; wanted is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512\n\
+                "{at}.sasl.mechanism: is missing; wanted is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER\n\
                  {at}.sasl.password: is missing; it, sink.sasl.password_file or sink.sasl.password_command is wanted\n\
                  {at}.sasl.username: is missing; a string is wanted"
             ),
         ),
         (
-            "sasl = { mechanism = 'OAUTHBEARER', username = 'u', password = 'p' }",
+            "sasl = { mechanism = 'GSSAPI', username = 'u', password = 'p' }",
             format!(
-                "{at}.sasl.mechanism: \"OAUTHBEARER\" is known but not built yet; built so far: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+                "{at}.sasl.mechanism: cannot be \"GSSAPI\"; wanted is one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER"
             ),
         ),
         (
@@ -131,6 +218,8 @@ fn what_is_given_both_ways_is_refused_with_both_lines() {
         (sasl, "security.protocol", "sink.sasl"),
         (sasl, "sasl.mechanism", "sink.sasl"),
         (sasl, "sasl.password", "sink.sasl"),
+        (sasl, "sasl.oauthbearer.method", "sink.sasl"),
+        (sasl, "enable.sasl.oauthbearer.unsecure.jwt", "sink.sasl"),
     ] {
         let text = sink(&format!("{ours}\nproperties.\"{property}\" = 'x'"));
         let wanted = format!(

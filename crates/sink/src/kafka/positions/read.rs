@@ -11,6 +11,7 @@ use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::super::client::Client;
+use super::super::login::Pass;
 use super::super::verdict::{self, Doing, Verdict};
 use crate::Error;
 use crate::record;
@@ -83,8 +84,10 @@ pub(super) async fn newest(
     let (owned_topic, owned_name) = (topic.to_owned(), name.to_owned());
     let seen = client
         .ask(Doing::Reading(topic), move |client| {
-            let reader = Reader {
+            let pass = client.contact().pass();
+            let mut reader = Reader {
                 consumer: consumer(client)?,
+                pass,
                 topic: &owned_topic,
                 name: &owned_name,
                 abandoned: &abandoned,
@@ -98,18 +101,21 @@ pub(super) async fn newest(
 fn consumer(client: &Client) -> KafkaResult<BaseConsumer> {
     let config = client.settings.consumer();
     let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
-    config.create()
+    let consumer: BaseConsumer = config.create()?;
+    client.log_in(consumer.client())?;
+    Ok(consumer)
 }
 
 struct Reader<'a> {
     consumer: BaseConsumer,
+    pass: Pass,
     topic: &'a str,
     name: &'a str,
     abandoned: &'a AtomicBool,
 }
 
 impl Reader<'_> {
-    fn read(&self) -> KafkaResult<Seen> {
+    fn read(&mut self) -> KafkaResult<Seen> {
         let mut seen = Seen::default();
         let (low, high) = self.consumer.fetch_watermarks(self.topic, 0, WATERMARKS)?;
         if low >= high {
@@ -120,6 +126,7 @@ impl Reader<'_> {
         self.consumer.assign(&partitions)?;
         let mut heard = Instant::now();
         while heard.elapsed() < SILENCE && !self.abandoned.load(Ordering::Relaxed) {
+            self.pass.renew(self.consumer.client())?;
             match self.consumer.poll(POLL) {
                 None => {}
                 Some(Ok(message)) => {
