@@ -14,8 +14,10 @@ pub struct Moment {
 impl Moment {
     /// In units of which a second has so many; finer digits are cut. `None`: outside of 64 bits.
     pub fn in_units(self, per_second: u32) -> Option<i64> {
-        let units = self.seconds.checked_mul(i64::from(per_second))?;
-        units.checked_add(i64::from(self.nanos / (1_000_000_000 / per_second)))
+        // The first second of the range begins before it: the sum fits where the product alone does not.
+        let whole = i128::from(self.seconds) * i128::from(per_second);
+        let part = i128::from(self.nanos / (1_000_000_000 / per_second));
+        i64::try_from(whole + part).ok()
     }
 }
 
@@ -211,6 +213,39 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(told(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_moment_of_each_unit_fit_and_their_neighbours_do_not() {
+        for (per_second, first, before, last, after) in [
+            (
+                1_000,
+                "-292275055-05-16T16:47:04.192Z",
+                "-292275055-05-16T16:47:04.191Z",
+                "+292278994-08-17T07:12:55.807Z",
+                "+292278994-08-17T07:12:55.808Z",
+            ),
+            (
+                1_000_000,
+                "-290308-12-21T19:59:05.224192Z",
+                "-290308-12-21T19:59:05.224191Z",
+                "+294247-01-10T04:00:54.775807Z",
+                "+294247-01-10T04:00:54.775808Z",
+            ),
+            (
+                1_000_000_000,
+                "1677-09-21T00:12:43.145224192Z",
+                "1677-09-21T00:12:43.145224191Z",
+                "2262-04-11T23:47:16.854775807Z",
+                "2262-04-11T23:47:16.854775808Z",
+            ),
+        ] {
+            let units = |text: &str| moment(text).expect(text).in_units(per_second);
+            assert_eq!(units(first), Some(i64::MIN), "{first}");
+            assert_eq!(units(before), None, "{before}");
+            assert_eq!(units(last), Some(i64::MAX), "{last}");
+            assert_eq!(units(after), None, "{after}");
         }
     }
 }
