@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{payload, proto3};
+use super::{event, hex, proto3};
 use crate::buffer::KEPT;
 use crate::protobuf::Protobuf;
 
@@ -13,9 +13,10 @@ const BODY: &str = "message CrateSealed { CrateSealed next = 1; string text = 2;
 /// In a test's thread of 2 MiB, and within a time that only something quadratic exceeds.
 fn soon(encoder: &mut Protobuf, json: &str) -> Result<String, String> {
     let start = Instant::now();
-    let written = payload(encoder, json);
+    let written = encoder.payload(&event("CrateSealed", json));
     let took = start.elapsed();
     assert!(took < Duration::from_secs(20), "{took:?}");
+    let written = written.map(hex).map_err(|failure| failure.detail);
     if let Err(told) = &written {
         assert!(told.len() < 1000, "{} bytes", told.len());
     }
