@@ -134,4 +134,76 @@ fn the_judge_finds_each_kind_of_difference() {
         with("D001-insert-pg", "applies_to", "connect".into()),
         Verdict::ConnectOnly
     );
+    let mut foreign = find("D007-update");
+    foreign["record"] = json!({ "shape": "heartbeat" });
+    foreign["applies_to"] = "reference".into();
+    assert_eq!(judge(&foreign.to_string(), &base), Verdict::ConnectOnly);
+}
+
+#[test]
+fn without_bytes_a_case_is_judged_by_what_a_reader_gets() {
+    let (cases, base) = (fixture("cases.jsonl"), base_row());
+    let mut judged = 0;
+    for line in cases.lines() {
+        let mut case: Json = serde_json::from_str(line).expect("a case");
+        if case["expect"] != "ok" || case["headwater"] == "strict" {
+            continue;
+        }
+        let keys = case.as_object_mut().expect("a case");
+        keys.retain(|key, _| !key.ends_with("_hex"));
+        let verdict = judge(&case.to_string(), &base);
+        assert_eq!(verdict, Verdict::Passed, "{}", id(line));
+        case["expect_decoded"] = json!({ "qty": "another" });
+        let verdict = judge(&case.to_string(), &base);
+        assert!(matches!(verdict, Verdict::Failed(_)), "{}", id(line));
+        judged += 1;
+    }
+    assert_eq!(judged, 113);
+}
+
+#[test]
+fn a_date_is_judged_in_the_unit_that_its_case_names() {
+    let (cases, base) = (fixture("cases.jsonl"), base_row());
+    let first = |line: &&str| id(line) == "D001-insert-pg";
+    let line = cases.lines().find(first).expect("is there");
+    let judged = |date: Json, unit: &str, micros: i64| {
+        let mut case: Json = serde_json::from_str(line).expect("a case");
+        let keys = case.as_object_mut().expect("a case");
+        keys.retain(|key, _| !key.ends_with("_hex"));
+        case["encoders"] = json!(["avro"]);
+        case["row"]["event_date"] = date;
+        case["record"]["column_types"] =
+            json!({ "event_date": { "type": "INT64", "logical_name": unit } });
+        case["expect_decoded"]["avro"]["event_date"] = micros.into();
+        judge(&case.to_string(), &base)
+    };
+    for (date, unit, micros) in [
+        (
+            json!(1_781_234_567_450_i64),
+            "Timestamp",
+            1_781_234_567_450_000,
+        ),
+        (json!(-1), "NanoTimestamp", 0),
+        (json!(-1), "MicroTimestamp", -1),
+        (json!(2), "Date", 172_800_000_000),
+        (json!("1970-01-01T00:00:00Z"), "ZonedTimestamp", 0),
+        (
+            json!("1970-01-01T01:30:00.1234567+02:00"),
+            "ZonedTimestamp",
+            -1_799_876_544,
+        ),
+        (
+            json!("1969-12-31T22:00:00-01:30"),
+            "ZonedTimestamp",
+            -1_800_000_000,
+        ),
+    ] {
+        let unit = format!("io.debezium.time.{unit}");
+        let verdict = judged(date.clone(), &unit, micros);
+        assert_eq!(verdict, Verdict::Passed, "{date} in {unit}");
+    }
+    for date in ["yesterday", "1970-01-01T00:00:00", "1970-02-30T00:00:00Z"] {
+        let verdict = judged(date.into(), "io.debezium.time.ZonedTimestamp", 0);
+        assert!(matches!(verdict, Verdict::Failed(_)), "{date}");
+    }
 }

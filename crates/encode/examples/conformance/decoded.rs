@@ -5,13 +5,27 @@ use apache_avro::types::Value as Avro;
 use prost_reflect::{DescriptorPool, DynamicMessage, MapKey, Value as Protobuf};
 use serde_json::{Map, Value as Json, json};
 
-/// A payload as JSON, in the form in which cases give it.
-pub fn payload(format: &str, schema: &str, bytes: &[u8]) -> Result<Json, String> {
+const AVRO_ENVELOPE: &str = include_str!("../../../../schemas/action_event.avsc");
+const PROTOBUF_ENVELOPE: &str = include_str!("../../../../schemas/action_event.proto");
+
+/// A payload as JSON, in the form in which cases give it; `name` is its schema's.
+pub fn payload(format: &str, schema: &str, name: &str, bytes: &[u8]) -> Result<Json, String> {
     if format == "avro" {
         from_avro(schema, bytes)
     } else {
-        from_protobuf(schema, bytes)
+        from_protobuf(schema, name, bytes)
     }
+}
+
+/// A whole value.
+pub fn value(format: &str, bytes: &[u8]) -> Result<Json, String> {
+    let name = "io.ekbatan.events.streaming.actionevent.protobuf.ActionEvent";
+    let schema = if format == "avro" {
+        AVRO_ENVELOPE
+    } else {
+        PROTOBUF_ENVELOPE
+    };
+    payload(format, schema, name, bytes)
 }
 
 pub fn hex(bytes: &[u8]) -> String {
@@ -80,16 +94,14 @@ fn float(number: f64) -> Json {
     }
 }
 
-fn from_protobuf(schema: &str, bytes: &[u8]) -> Result<Json, String> {
+fn from_protobuf(schema: &str, name: &str, bytes: &[u8]) -> Result<Json, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("case.proto");
     std::fs::write(&file, schema).map_err(|error| error.to_string())?;
     let files = protox::compile([&file], [folder.path()]).map_err(|error| error.to_string())?;
     let pool = DescriptorPool::from_file_descriptor_set(files).map_err(|e| e.to_string())?;
-    let of_case = |m: &prost_reflect::MessageDescriptor| m.parent_file().name() == "case.proto";
-    let named = |m: &prost_reflect::MessageDescriptor| m.full_name().contains(".proto.");
-    let message = pool.all_messages().filter(of_case).find(named);
-    let message = message.ok_or("no message in the case's schema")?;
+    let message = pool.get_message_by_name(name);
+    let message = message.ok_or_else(|| format!("the case's schema has no message {name}"))?;
     let decoded = DynamicMessage::decode(message, bytes).map_err(|error| error.to_string())?;
     Ok(message_of(&decoded))
 }

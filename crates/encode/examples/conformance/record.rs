@@ -12,12 +12,13 @@ use serde_json::{Map, Value as Json};
 /// The row of a case; none where no log has a row (a tombstone, an operation that no database knows).
 pub fn row(case: &Json, base: &Map<String, Json>) -> Result<Option<Row>, String> {
     let record = &case["record"];
-    match record["shape"].as_str() {
-        None | Some("envelope" | "foreign") => {}
-        Some("tombstone") => return Ok(None),
-        Some(other) => return Err(format!("nobody knows the shape {other:?}")),
+    if !is_known(record) {
+        return Err(format!("nobody knows the shape {}", record["shape"]));
     }
-    if record["after_null"] == true || case["row"].is_null() && record.get("columns").is_none() {
+    if record["shape"] == "tombstone"
+        || record["after_null"] == true
+        || case["row"].is_null() && record.get("columns").is_none()
+    {
         return Ok(None);
     }
     let change = match record.get("op") {
@@ -35,6 +36,12 @@ pub fn row(case: &Json, base: &Map<String, Json>) -> Result<Option<Row>, String>
         return Ok(Some(foreign(record, columns, change)));
     }
     outbox(case, base, change).map(Some)
+}
+
+/// Has it a shape that a database's log can give?
+pub fn is_known(record: &Json) -> bool {
+    let shape = record["shape"].as_str().unwrap_or("envelope");
+    ["envelope", "foreign", "tombstone"].contains(&shape)
 }
 
 fn outbox(case: &Json, base: &Map<String, Json>, change: Change) -> Result<Row, String> {
@@ -76,8 +83,15 @@ fn foreign(record: &Json, columns: &Map<String, Json>, change: Change) -> Row {
 
 fn cell(column: &str, value: &Json, declared: &Json) -> Value {
     let declared_type = declared["type"].as_str().unwrap_or_default();
-    let logical = ["name", "logical", "schema_name"];
-    let logical = logical.iter().find_map(|key| declared[*key].as_str());
+    // Whatever the key is called: a logical type's name has segments, a column's type has none.
+    let named = |(key, named): (&String, &Json)| {
+        let named = (key != "value").then(|| named.as_str().map(str::to_owned))?;
+        named.filter(|named| named.contains('.'))
+    };
+    let logical = declared
+        .as_object()
+        .and_then(|keys| keys.iter().find_map(named));
+    let logical = logical.as_deref();
     match value {
         Json::Null => Value::Null,
         Json::Bool(bool) => Value::Bool(*bool),
@@ -90,6 +104,7 @@ fn cell(column: &str, value: &Json, declared: &Json) -> Value {
             Some(bytes) => Value::Bytes(Bytes::from(bytes)),
             None => Value::Unreadable("is no hexadecimal text".into()),
         },
+        Json::String(text) if logical == Some("io.debezium.time.ZonedTimestamp") => zoned(text),
         Json::String(text) => Value::Text(text.as_str().into()),
         Json::Array(_) | Json::Object(_) => Value::Unreadable("is no column's value".into()),
     }
@@ -114,6 +129,42 @@ fn date(number: i64, declared_type: &str, logical: Option<&str>) -> Value {
         Some(micros) => Value::Micros(micros),
         None => Value::Unreadable("is beyond 64-bit microseconds".into()),
     }
+}
+
+/// `2026-06-12T05:22:47[.450789123](Z|+02:00)` in microseconds, finer digits cut.
+fn zoned(text: &str) -> Value {
+    match micros(text) {
+        Some(micros) => Value::Micros(micros),
+        None => Value::Unreadable(format!("is no date and time with a zone: {text:?}")),
+    }
+}
+
+fn micros(text: &str) -> Option<i64> {
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let digits = text.get(from..to)?;
+        let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+        all.then(|| digits.parse().ok())?
+    };
+    let is_marked = |at: usize, mark: u8| text.as_bytes().get(at) == Some(&mark);
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')];
+    if !marks.into_iter().all(|(at, mark)| is_marked(at, mark)) {
+        return None;
+    }
+    let days = headwater_core::instant::days(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
+    let seconds = number(11, 13)? * 3600 + number(14, 16)? * 60 + number(17, 19)?;
+    let zone = text.rfind(['Z', '+', '-']).filter(|zone| *zone >= 19)?;
+    let fraction = text.get(19..zone)?.strip_prefix('.').unwrap_or_default();
+    let fraction = format!("{fraction:0<6.6}").parse::<i64>().ok()?;
+    let offset = match &text[zone..] {
+        "Z" => 0,
+        _ => number(zone + 1, zone + 3)? * 3600 + number(zone + 4, zone + 6)? * 60,
+    };
+    let ahead = if is_marked(zone, b'-') {
+        -offset
+    } else {
+        offset
+    };
+    Some((days * 86_400 + seconds - ahead) * 1_000_000 + fraction)
 }
 
 pub fn hex(text: &str) -> Option<Vec<u8>> {
