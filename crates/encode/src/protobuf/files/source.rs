@@ -169,6 +169,10 @@ fn told(error: &Error, listed: &Path, opened: &[Opened], shelf: &Shelf) -> Schem
     if error.is_file_not_found() {
         what.push_str(" (looked for in the folder of the listed file, those above it, and those of the other listed files)");
     }
+    // protoc only warns of it in proto2, and the compiler's words do not always say which name.
+    if what.contains("JSON name") {
+        what.push_str("; two fields of one message must not share a JSON name: give one a json_name of its own");
+    }
     // Only the debug text has the place: `name:line:column: what`.
     let debug = format!("{error:?}");
     let place = named.and_then(|name| debug.strip_prefix(name)?.strip_prefix(':'));

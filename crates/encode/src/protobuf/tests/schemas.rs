@@ -162,6 +162,16 @@ fn files_that_cannot_be_used_are_named_with_the_line_and_what_is_wrong() {
 }
 
 #[test]
+fn two_fields_with_one_json_name_are_refused_with_what_to_do() {
+    let text = "syntax = \"proto2\"; package a.proto;\nmessage A {\n optional int32 a_b = 1;\n optional int32 aB = 2; }";
+    refused(
+        &[("a.proto", text)],
+        &["a.proto"],
+        &["a.proto:4", "JSON name", "json_name of its own"],
+    );
+}
+
+#[test]
 fn a_package_that_no_row_has_is_refused_with_the_one_that_is_wanted() {
     let shop = "syntax = \"proto3\"; package shop; message Opened { }";
     refused(
