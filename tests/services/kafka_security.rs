@@ -113,7 +113,7 @@ async fn a_login_by_tokens_delivers_once_and_shows_neither_secret_nor_token() {
     let issuer = Issuer::start(kafka.certificates());
     issuer.behave(|manner| {
         manner.secret = "c4nary-right".into();
-        manner.lifetime = Duration::from_secs(6);
+        manner.lifetime = Duration::from_secs(8);
     });
     let mut scene = Scene::on(Postgres::shared(17), &kafka, "tokens").await;
     log_in_by_tokens(&mut scene, &issuer, "c4nary-right\n");

@@ -257,7 +257,8 @@ impl State {
             "sub": manner.subject,
             "aud": manner.audience,
             "iat": now.as_secs(),
-            "exp": (now + manner.lifetime).as_secs(),
+            // Not before its life is over: whole seconds are written.
+            "exp": (now + manner.lifetime).as_secs() + 1,
             "jti": uuid::Uuid::new_v4().to_string(),
         });
         let head = json!({"alg": "ES256", "typ": "JWT", "kid": "1"});
