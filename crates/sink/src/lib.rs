@@ -2,11 +2,15 @@
 //!
 //! Never: knows a database or a format.
 
+#[cfg(feature = "bench")]
+mod count;
 pub mod file;
 pub mod kafka;
 mod record;
 mod stdout;
 
+#[cfg(feature = "bench")]
+pub use count::Count;
 pub use file::FilePositions;
 pub use headwater_core::finding::{Finding, Level};
 pub use headwater_core::trouble::Error;

@@ -37,6 +37,8 @@ pub struct KafkaOptions {
     pub sasl: bool,
     /// Also every [`Listener`], on each broker.
     pub tls: bool,
+    /// All of Java's compiler, for benchmarks; it takes a while to warm up.
+    pub fast: bool,
     /// Further lines of server.properties.
     pub settings: Vec<(String, String)>,
 }
@@ -47,6 +49,7 @@ impl Default for KafkaOptions {
             nodes: 1,
             sasl: false,
             tls: false,
+            fast: false,
             settings: Vec::new(),
         }
     }

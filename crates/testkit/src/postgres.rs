@@ -88,6 +88,11 @@ impl Postgres {
         self.port
     }
 
+    /// One of the server's own programs, such as `pg_recvlogical`.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bin.join(name)
+    }
+
     pub fn url(&self, database: &str, user: &str) -> String {
         url(self.port, database, user)
     }

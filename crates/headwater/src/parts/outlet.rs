@@ -10,8 +10,12 @@ use headwater_core::message::Message;
 use headwater_core::positions::{Positions, Record};
 use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::trouble::Trouble;
+#[cfg(feature = "bench")]
+use headwater_sink::Count as Stdout;
+#[cfg(not(feature = "bench"))]
+use headwater_sink::Stdout;
 use headwater_sink::kafka::{self, Made};
-use headwater_sink::{Error, FilePositions, Finding, Form, Kafka, KafkaPositions, Stdout};
+use headwater_sink::{Error, FilePositions, Finding, Form, Kafka, KafkaPositions};
 
 use crate::config::{
     self, Compression, Config, ConfigError, KafkaTlsMode, PasswordLogin, PositionStore, Sasl,
@@ -24,7 +28,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// A sink of either kind.
 pub enum AnySink {
-    Kafka(Kafka),
+    Kafka(Box<Kafka>),
     Stdout(Stdout),
 }
 
@@ -129,7 +133,8 @@ impl Outlet {
     pub async fn connect(&self) -> Result<(AnySink, AnyPositions), Error> {
         let sink = match &self.sink {
             Kind::Kafka(settings, sasl) => {
-                AnySink::Kafka(Kafka::open(logging_in(settings, sasl.as_ref()).await?)?)
+                let settings = logging_in(settings, sasl.as_ref()).await?;
+                AnySink::Kafka(Box::new(Kafka::open(settings)?))
             }
             Kind::Stdout => AnySink::Stdout(Stdout::open(form())?),
         };

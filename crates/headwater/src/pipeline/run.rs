@@ -50,7 +50,8 @@ pub struct Run<'a, P, K, R> {
     held: Option<(Message, Ticket)>,
     /// Rows were read after the last mark.
     inside: bool,
-    last_mark: String,
+    /// None: still where the record stands.
+    last_mark: Option<P>,
     /// How many the preparer had dropped when it was last asked.
     unknown_members: u64,
     event_time: Option<i64>,
@@ -81,10 +82,7 @@ where
             waiting: VecDeque::new(),
             held: None,
             inside: false,
-            last_mark: P::deserialize(&record.position).map_or_else(
-                |_| record.position.to_string(),
-                |position| position.to_string(),
-            ),
+            last_mark: None,
             unknown_members: preparer.unknown_members(),
             event_time: None,
             unanswered: None,
@@ -215,7 +213,7 @@ where
             }
             Item::Mark(position) => {
                 self.inside = false;
-                self.last_mark = position.to_string();
+                self.last_mark = Some(position.clone());
                 let mark = Due {
                     position,
                     events: self.tally.events,
@@ -377,8 +375,19 @@ where
         self.tally.failed[failure.kind as usize] += 1;
         Failed {
             id,
-            after: self.last_mark.clone(),
+            after: self.last_mark(),
             failure,
+        }
+    }
+
+    /// For people, who rarely ask: a mark comes with every transaction.
+    fn last_mark(&self) -> String {
+        match &self.last_mark {
+            Some(position) => position.to_string(),
+            None => P::deserialize(&self.record.position).map_or_else(
+                |_| self.record.position.to_string(),
+                |position| position.to_string(),
+            ),
         }
     }
 

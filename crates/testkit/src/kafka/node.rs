@@ -30,6 +30,7 @@ pub(super) struct Node {
     listeners: Vec<(Listener, u16)>,
     /// The address of the keys of tokens.
     jwks: Option<String>,
+    fast: bool,
     folder: PathBuf,
     log: LogFolder,
     process: Mutex<Option<Process>>,
@@ -84,6 +85,7 @@ impl Node {
                 Vec::new()
             },
             jwks: certificates.map(listener::jwks),
+            fast: options.fast,
             folder: folder("kafka"),
             log: if shared {
                 LogFolder::shared(&name)
@@ -139,14 +141,17 @@ impl Node {
         }));
     }
 
-    /// A small heap and a cheap compiler: brokers here live for seconds and share two cores with the tests.
+    /// A small heap and, unless it is to be fast, a cheap compiler: brokers here live for seconds and share two cores with the
+    /// tests.
     fn java_args(&self) -> Vec<String> {
         let mut args = vec!["-cp".to_owned(), jars()];
+        if !self.fast {
+            args.push("-XX:TieredStopAtLevel=1".to_owned());
+        }
         let options = [
             "-Xms64m",
             "-Xmx512m",
             "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",

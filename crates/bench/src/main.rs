@@ -1,0 +1,94 @@
+//! Benchmarks of the whole path on real servers: everything that is compared runs in one call, in turns, ratios first.
+//!
+//! `scripts/bench` builds the programs and calls this. Each subcommand writes its section of docs/performance.md.
+
+// A benchmark that cannot get its servers has nothing better to do than to panic and say where.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod backlog;
+mod drain;
+mod figure;
+mod idle;
+mod latency;
+mod meter;
+mod page;
+mod pipeline;
+mod recvlogical;
+mod topic;
+mod walsender;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+struct Bench {
+    /// The released program.
+    #[arg(long)]
+    headwater: PathBuf,
+    /// The same with the sink that only counts (feature `bench`).
+    #[arg(long)]
+    counting: PathBuf,
+    /// The page whose section is written anew; without it, figures are only printed.
+    #[arg(long)]
+    page: Option<PathBuf>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// A backlog, as fast as it goes.
+    Drain {
+        #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(10_000..))]
+        rows: u32,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
+    /// From commit to consumer, under a steady load.
+    Latency {
+        #[arg(long, default_value_t = 30)]
+        seconds: u32,
+        #[arg(long, default_value_t = 2)]
+        rounds: usize,
+    },
+    /// A pipeline with nothing to do.
+    Idle {
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        #[arg(long, default_value_t = 2)]
+        rounds: usize,
+    },
+    /// What the server pays for the ways of asking it.
+    Walsender {
+        #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(10_000..))]
+        rows: u32,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
+}
+
+/// Where the programs are.
+struct Programs {
+    headwater: PathBuf,
+    counting: PathBuf,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let bench = Bench::parse();
+    let programs = Programs {
+        headwater: bench.headwater,
+        counting: bench.counting,
+    };
+    let section = match bench.what {
+        What::Drain { rows, rounds } => drain::measure(&programs, rows, rounds).await,
+        What::Latency { seconds, rounds } => latency::measure(&programs, seconds, rounds).await,
+        What::Idle { seconds, rounds } => idle::measure(&programs, seconds, rounds).await,
+        What::Walsender { rows, rounds } => walsender::measure(rows, rounds).await,
+    };
+    println!("{}", section.text());
+    if let Some(page) = bench.page {
+        page::put(&page, &section);
+    }
+}

@@ -1,0 +1,89 @@
+//! A pipeline of the benchmark: its configuration, and the built program that runs it.
+
+use std::path::{Path, PathBuf};
+
+use headwater_testkit::{Headwater, Kafka};
+
+use crate::backlog::NAMESPACE;
+
+/// What the configuration says.
+pub struct Pipeline<'a> {
+    pub name: &'a str,
+    pub url: String,
+    pub slot: &'a str,
+    pub publication: &'a str,
+    pub format: &'a str,
+    /// None: standard output, which only counts in the program for that.
+    pub kafka: Option<&'a Kafka>,
+}
+
+impl Pipeline<'_> {
+    /// The topic that its messages go to.
+    pub fn topic(&self) -> String {
+        format!("{}.{NAMESPACE}", self.name)
+    }
+
+    pub fn program(&self, binary: &Path) -> Headwater {
+        Headwater::new(binary, &self.toml())
+    }
+
+    fn toml(&self) -> String {
+        let (sink, position) = match self.kafka {
+            Some(kafka) => (
+                format!("brokers = \"{}\"\ncompression = \"lz4\"", kafka.brokers()),
+                "replication = 1",
+            ),
+            None => ("kind = \"stdout\"".to_owned(), "file = \"position.json\""),
+        };
+        let schemas = match self.format {
+            "avro" => format!("schemas = [\"{}\"]", schema("avsc").display()),
+            "protobuf" => format!("schemas = [\"{}\"]", schema("proto").display()),
+            _ => String::new(),
+        };
+        format!(
+            "name = \"{name}\"
+
+[source]
+url = \"{url}\"
+snapshot = \"never\"
+slot = \"{slot}\"
+publication = \"{publication}\"
+
+[encode]
+format = \"{format}\"
+{schemas}
+
+[[route]]
+topic = \"{name}.{{namespace}}\"
+
+[sink]
+{sink}
+
+[position]
+{position}
+
+[admin]
+listen = \"off\"
+
+[log]
+format = \"json\"
+",
+            name = self.name,
+            url = self.url,
+            slot = self.slot,
+            publication = self.publication,
+            format = self.format,
+        )
+    }
+}
+
+fn schema(extension: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+    folder.join("OrderPlaced").with_extension(extension)
+}
+
+/// Runs a command that must succeed.
+pub fn command(headwater: &Headwater, name: &str) {
+    let output = headwater.run(&[name]);
+    assert_eq!(output.code, 0, "{name}: {}", output.stderr);
+}
