@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Database, Kafka, KafkaOptions};
+use headwater_testkit::{Database, Kafka, KafkaOptions, Postgres};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::Message as _;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use crate::Programs;
-use crate::backlog::{self, NAMESPACE};
+use crate::backlog::NAMESPACE;
 use crate::figure::Figure;
 use crate::page::{Section, said_by};
 use crate::pipeline::{Pipeline, command};
@@ -26,7 +26,8 @@ const WARM_UP: u32 = 10;
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub async fn measure(programs: &Programs, seconds: u32, rounds: usize) -> Section {
-    let postgres = backlog::server();
+    // Commits must be flushed at once, as they are by default: what is not on disk is not sent.
+    let postgres = Postgres::start(17, &[]);
     let kafka = Kafka::start_with(&KafkaOptions {
         fast: true,
         ..KafkaOptions::default()
