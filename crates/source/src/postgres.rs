@@ -28,6 +28,7 @@ use std::sync::Arc;
 use headwater_core::positions::Record;
 use headwater_core::source::{Item, Origin, Source};
 use tokio::sync::watch::Receiver;
+use tokio::task::yield_now;
 use tracing::info;
 
 pub use position::{Identity, Lsn, NotAnLsn};
@@ -214,16 +215,18 @@ impl Log {
         if let Some(error) = self.watch.as_ref().and_then(Watch::found) {
             return Err(error);
         }
-        self.pace.pause().await;
-        // Under load the next frame is there already: no clock is read for it.
-        tokio::select! {
-            biased;
-            frame = self.stream.next() => {
-                self.silence.broken();
-                self.pace.came_at_once();
+        loop {
+            if let Some(frame) = self.at_once().await {
                 return frame;
             }
-            () = std::future::ready(()) => {}
+            // The client reads in a task of its own: it has its turn before anything is waited for.
+            yield_now().await;
+            if let Some(frame) = self.at_once().await {
+                return frame;
+            }
+            if !self.pace.rest() {
+                break;
+            }
         }
         let waiting = self.silence.begin();
         let frame = tokio::select! {
@@ -232,10 +235,23 @@ impl Log {
             frame = self.stream.next() => frame,
             () = waiting.too_long() => return Err(waiting.error()),
         };
-        self.pace.came_after(waiting.so_far());
         drop(waiting);
         self.silence.broken();
+        self.pace.came();
         frame
+    }
+
+    /// A frame that is there already: under load no clock is read for it.
+    async fn at_once(&mut self) -> Option<Result<Frame, Error>> {
+        tokio::select! {
+            biased;
+            frame = self.stream.next() => {
+                self.silence.broken();
+                self.pace.came();
+                Some(frame)
+            }
+            () = std::future::ready(()) => None,
+        }
     }
 
     /// Nobody will ask for anything of a temporary slot again: it must not hold back the server's log.

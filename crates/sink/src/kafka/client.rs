@@ -276,8 +276,9 @@ impl Client {
             new = new.set(key, value);
         }
         let admin = self.admin()?;
-        let results = Handle::current().block_on(admin.create_topics([&new], &options()))?;
-        match results.into_iter().next() {
+        let results = Handle::current().block_on(admin.create_topics([&new], &options()));
+        end_aside(admin);
+        match results?.into_iter().next() {
             Some(Err((_, Code::TopicAlreadyExists))) => Ok(false),
             Some(Err((_, code))) => Err(KafkaError::AdminOp(code)),
             _ => Ok(true),
@@ -299,8 +300,9 @@ impl Client {
     fn try_topic_settings(&self, topic: &str) -> KafkaResult<Option<HashMap<String, String>>> {
         let admin = self.admin()?;
         let asked = [ResourceSpecifier::Topic(topic)];
-        let results = Handle::current().block_on(admin.describe_configs(&asked, &options()))?;
-        match results.into_iter().next() {
+        let results = Handle::current().block_on(admin.describe_configs(&asked, &options()));
+        end_aside(admin);
+        match results?.into_iter().next() {
             Some(Ok(resource)) => {
                 let entries = resource.entries.into_iter();
                 Ok(visible(entries.filter_map(|e| Some((e.name, e.value?)))))
@@ -317,6 +319,13 @@ impl Client {
         self.log_in(admin.inner())?;
         Ok(admin)
     }
+}
+
+/// Ends a client that was asked its one question. Its threads take up to 100 ms to notice, and no answer waits for that.
+pub(super) fn end_aside<T: Send + 'static>(client: T) {
+    let ending = thread::Builder::new().name("kafka end".into());
+    // Without a thread for it, it was dropped here.
+    let _ = ending.spawn(move || drop(client));
 }
 
 fn options() -> AdminOptions {

@@ -2,46 +2,36 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use crate::Error;
 
-/// Frames in one gulp.
-const GULP: u32 = 512;
-/// Letting the socket fill for a moment spares the server a wake-up for every row.
-const PAUSE: Duration = Duration::from_millis(1);
-/// A longer wait than this means that the server has no more for now.
-const GAP: Duration = Duration::from_millis(2);
+/// So many frames without a gap mean that the server sends as fast as it can.
+const GULP: u32 = 48;
+/// Letting the socket fill for a moment spares the server a wake-up of the reader for every row.
+const REST: Duration = Duration::from_millis(1);
 
-/// A pause after every gulp; a quiet stream never pauses.
+/// A rest after every gulp; a quiet stream never rests.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
+    /// That came without a gap.
     frames: u32,
-    /// Kept here, so that a dropped future does not begin the pause anew.
-    until: Option<Instant>,
 }
 
 impl Pace {
-    pub(super) async fn pause(&mut self) {
-        if let Some(until) = self.until {
-            sleep_until(until).await;
-            self.until = None;
-        }
+    pub(super) fn came(&mut self) {
+        self.frames = self.frames.saturating_add(1);
     }
 
-    pub(super) fn came_at_once(&mut self) {
-        self.frames += 1;
-        if self.frames >= GULP {
-            self.frames = 0;
-            self.until = Some(Instant::now() + PAUSE);
+    /// Nothing more is there. Whether the server was busy, and it was worth a rest.
+    ///
+    /// It is the thread that rests: the client reads the socket in a task of its own on it, and would be woken by every row.
+    pub(super) fn rest(&mut self) -> bool {
+        let busy = std::mem::take(&mut self.frames) >= GULP;
+        if busy {
+            std::thread::sleep(REST);
         }
-    }
-
-    pub(super) fn came_after(&mut self, waited: Duration) {
-        if waited >= GAP {
-            self.frames = 0;
-        }
-        self.came_at_once();
+        busy
     }
 }
 
@@ -80,10 +70,6 @@ pub(super) struct Waiting<'s> {
 }
 
 impl Waiting<'_> {
-    pub(super) fn so_far(&self) -> Duration {
-        self.since.elapsed()
-    }
-
     pub(super) async fn too_long(&self) {
         sleep(self.silence.limit.saturating_sub(self.silence.waited)).await;
     }
@@ -106,42 +92,25 @@ impl Drop for Waiting<'_> {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn only_every_gulp_is_followed_by_a_pause() {
-        let mut pace = Pace::default();
-        for _ in 0..GULP - 1 {
-            pace.came_at_once();
-            let before = Instant::now();
-            pace.pause().await;
-            assert_eq!(before.elapsed(), Duration::ZERO);
-        }
-        pace.came_at_once();
-        let before = Instant::now();
-        pace.pause().await;
-        assert!(before.elapsed() >= PAUSE);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_quiet_stream_never_pauses() {
-        let mut pace = Pace::default();
-        for _ in 0..3 * GULP {
-            pace.came_after(GAP);
-            assert_eq!(pace.until, None);
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_pause_that_was_dropped_goes_on_where_it_was() {
+    #[test]
+    fn only_a_gulp_is_followed_by_a_rest() {
         let mut pace = Pace::default();
         for _ in 0..GULP {
-            pace.came_at_once();
+            pace.came();
         }
-        let until = pace.until;
-        let dropped = tokio::time::timeout(Duration::ZERO, pace.pause()).await;
-        assert!(dropped.is_err());
-        assert_eq!(pace.until, until);
-        pace.pause().await;
-        assert_eq!(pace.until, None);
+        let before = std::time::Instant::now();
+        assert!(pace.rest());
+        assert!(before.elapsed() >= REST);
+        assert!(!pace.rest(), "nothing came since");
+    }
+
+    #[test]
+    fn a_quiet_stream_never_rests() {
+        let mut pace = Pace::default();
+        for _ in 0..3 * GULP {
+            pace.came();
+            assert!(!pace.rest());
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::super::client::Client;
+use super::super::client::{Client, end_aside};
 use super::super::login::Pass;
 use super::super::verdict::{self, Doing, Verdict};
 use crate::Error;
@@ -92,7 +92,9 @@ pub(super) async fn newest(
                 name: &owned_name,
                 abandoned: &abandoned,
             };
-            reader.read()
+            let seen = reader.read();
+            end_aside(reader.consumer);
+            seen
         })
         .await?;
     seen.conclude(topic, name, &client.settings.brokers)
