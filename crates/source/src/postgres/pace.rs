@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep};
 use crate::Error;
 
 /// So many frames without a gap mean that the server sends as fast as it can.
-const GULP: u32 = 48;
+const GULP: u32 = 24;
 /// Letting the socket fill for a moment spares the server a wake-up of the reader for every row.
-const REST: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_micros(500);
 
 /// A rest after every gulp; a quiet stream never rests.
 #[derive(Debug, Default)]
