@@ -11,6 +11,7 @@ pub mod ledger;
 pub mod message;
 pub mod nearest;
 pub mod positions;
+pub mod rights;
 pub mod route;
 pub mod row;
 pub mod sink;

@@ -63,6 +63,15 @@ impl Template {
         Ok(Template { parts })
     }
 
+    /// What every text that an event makes of it begins with, and whether that is all of it.
+    fn beginning(&self) -> (&str, bool) {
+        match self.parts.as_slice() {
+            [Part::Literal(text)] => (text, true),
+            [Part::Literal(text), ..] => (text, false),
+            _ => ("", false),
+        }
+    }
+
     fn render(&self, event: &Event<'_>, into: &mut String) -> Result<(), Failure> {
         into.clear();
         for part in &self.parts {
@@ -168,6 +177,14 @@ fn all_null(roles: &[Role]) -> Failure {
     )
 }
 
+/// The topics that a route can lead to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topics {
+    Only(String),
+    /// All that begin so; with nothing: all that there are.
+    Beginning(String),
+}
+
 /// One way from an event to a topic.
 #[derive(Debug)]
 pub struct Route {
@@ -191,6 +208,13 @@ impl Route {
             buffer: String::new(),
             last_topic: None,
         })
+    }
+
+    pub fn topics(&self) -> Topics {
+        match self.topic.beginning() {
+            (topic, true) => Topics::Only(topic.to_owned()),
+            (beginning, false) => Topics::Beginning(beginning.to_owned()),
+        }
     }
 
     pub fn address(&mut self, event: &Event<'_>) -> Result<Address, Failure> {
@@ -357,6 +381,19 @@ mod tests {
         ] {
             let says = Template::parse(template).expect_err(template).to_string();
             assert!(says.contains(why), "{says}");
+        }
+    }
+
+    #[test]
+    fn the_topics_of_a_route_are_known_before_any_event() {
+        let topics = |template| Route::parse(template, "").expect("fine").topics();
+        assert_eq!(topics("events"), Topics::Only("events".into()));
+        for (template, beginning) in [
+            ("ekbatan.{namespace}", "ekbatan."),
+            ("a-{namespace}.b", "a-"),
+            ("{namespace}.b", ""),
+        ] {
+            assert_eq!(topics(template), Topics::Beginning(beginning.into()));
         }
     }
 

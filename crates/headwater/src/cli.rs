@@ -44,7 +44,7 @@ enum Command {
     },
     /// Make what `run` needs: publication, slot, positions topic, first position record; a second call changes nothing
     Init {
-        /// Print what would be done, SQL included, and do nothing
+        /// Print what would be done, SQL included, and which rights suffice for it; do nothing
         #[arg(long)]
         dry_run: bool,
     },

@@ -6,7 +6,8 @@ mod outlet;
 use std::sync::Arc;
 
 use headwater_core::event::Outbox;
-use headwater_core::route::Route;
+use headwater_core::rights::Rights;
+use headwater_core::route::{Route, Topics};
 use headwater_encode::Encoder;
 use headwater_source::{postgres, sqlite};
 
@@ -85,6 +86,23 @@ fn tls(tls: &config::Tls) -> Result<postgres::Tls, ConfigError> {
         };
         place.problem(flaw)
     })
+}
+
+/// What administrators have to grant, server by server; found without asking any of them.
+pub fn rights(
+    config: &Config,
+    database: &Database,
+    outlet: &Outlet,
+) -> Result<Vec<Rights>, ConfigError> {
+    let routes = config.routes().iter();
+    let topics = routes.map(|it| route(it).map(|route| route.topics()));
+    let topics = topics.collect::<Result<Vec<Topics>, ConfigError>>()?;
+    let source = match database {
+        Database::Postgres(settings) => Some(postgres::rights(settings)),
+        // Whoever may read the file may do everything that is needed.
+        Database::Sqlite(_) => None,
+    };
+    Ok(source.into_iter().chain(outlet.rights(&topics)).collect())
 }
 
 pub fn outbox() -> Outbox {

@@ -29,6 +29,7 @@ mod endpoint;
 mod grant;
 mod login;
 mod positions;
+mod rights;
 mod security;
 mod settings;
 mod size;
@@ -40,6 +41,7 @@ mod verdict;
 pub use check::check;
 pub use grant::{Endpoint, Grant, ReadSecret};
 pub use positions::{KafkaPositions, Made};
+pub use rights::rights;
 pub use security::{Identity, Mechanism, Sasl, Tls, Verify};
 pub use settings::{Settings, forbidden};
 

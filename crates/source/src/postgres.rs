@@ -10,6 +10,7 @@ mod pace;
 mod position;
 mod relay;
 mod resume;
+mod rights;
 mod rows;
 mod session;
 mod settings;
@@ -32,6 +33,7 @@ use tokio::task::yield_now;
 use tracing::info;
 
 pub use position::{Identity, Lsn, NotAnLsn};
+pub use rights::rights;
 pub use settings::{Password, Server, Settings};
 pub use setup::{Begun, check, count_events, dry_run, init, slot_position};
 pub use snapshot::{each_latest, follow, latest};

@@ -19,6 +19,7 @@ mod issuer;
 mod listener;
 mod node;
 mod reader;
+mod tools;
 
 pub use certificate::Certificates;
 pub use issuer::{Issuer, Manner};

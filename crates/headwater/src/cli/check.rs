@@ -4,6 +4,7 @@ mod latest;
 
 use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
+use headwater_core::rights::Rights;
 use headwater_encode::SchemaError;
 use headwater_source::{postgres, sqlite};
 use serde::Serialize;
@@ -23,11 +24,15 @@ struct Line<'f> {
     what: &'f str,
     #[serde(skip_serializing_if = "Option::is_none")]
     mend: Option<&'f str>,
+    /// Statements and commands that give what is needed.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    rights: &'f [String],
 }
 
 pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
     let database = parts::database(config)?;
+    let rights = parts::rights(config, &database, &outlet)?;
     let understood = format!("{} is understood", config.file().display());
     let mut findings = vec![Finding::ok(understood)];
     let (schemas, preparer) = schemas(config)?;
@@ -44,7 +49,7 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
     findings.extend(source(&database, at, preparer).await);
     findings.extend(seen);
     findings.extend(record.err());
-    tell(&findings, format);
+    tell(&findings, &rights, format);
     let problems = findings.iter().filter(|f| f.level == Level::Problem);
     match problems.count() {
         0 => Ok(()),
@@ -124,8 +129,17 @@ async fn record(config: &Config, outlet: &Outlet) -> Result<Option<Record>, Find
     Ok(Some(record))
 }
 
-fn tell(findings: &[Finding], format: Format) {
-    let lines: Vec<Line<'_>> = findings.iter().map(line).collect();
+fn tell(findings: &[Finding], rights: &[Rights], format: Format) {
+    // What was found to lack is a finding of its own. These are to be told before anybody can log in at all.
+    let suffice = |it: &Rights| format!("no more rights than these are needed, for {}", it.whose);
+    let told: Vec<String> = rights.iter().map(suffice).collect();
+    let told = told.iter().zip(rights).map(|(what, rights)| Line {
+        level: "ok",
+        what,
+        mend: None,
+        rights: &rights.grants,
+    });
+    let lines: Vec<Line<'_>> = findings.iter().map(line).chain(told).collect();
     match format {
         Format::Text => print(&lines),
         Format::Json => {
@@ -144,6 +158,7 @@ fn line(finding: &Finding) -> Line<'_> {
         },
         what: &finding.what,
         mend: finding.mend.as_deref(),
+        rights: &[],
     }
 }
 
@@ -154,6 +169,9 @@ fn print(lines: &[Line<'_>]) {
         println!("{:8} {}", line.level, shown(line.what));
         if let Some(mend) = line.mend {
             println!("{:8} mend: {}", "", shown(mend));
+        }
+        for right in line.rights {
+            println!("{:8} {}", "", shown(right));
         }
     }
 }

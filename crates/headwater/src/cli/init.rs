@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use headwater_core::positions::{FORMAT, Positions, Record};
+use headwater_core::rights::Rights;
 use headwater_core::source::Origin;
 use headwater_source::postgres::{self, Begun, Postgres};
 use headwater_source::sqlite;
@@ -273,12 +274,22 @@ pub async fn write(positions: &mut AnyPositions, record: &Record) -> Result<(), 
     Ok(())
 }
 
+/// Nothing but SQL and its comments. The rights come first: without them nobody can look at the database.
 async fn plan(config: &Config) -> Result<(), Exit> {
-    if let Database::Postgres(settings) = parts::database(config)? {
+    let outlet = Outlet::new(config)?;
+    let database = parts::database(config)?;
+    for Rights { whose, grants } in parts::rights(config, &database, &outlet)? {
+        println!("-- To be run once by an administrator, not by init: what suffices for {whose}");
+        for grant in grants {
+            println!("--   {grant}");
+        }
+    }
+    if let Database::Postgres(settings) = database {
+        println!("-- What init runs; the publication is the table's owner's to make");
         for sql in postgres::dry_run(&settings).await? {
             println!("{sql};");
         }
     }
-    println!("-- {}", Outlet::new(config)?.plan());
+    println!("-- {}", outlet.plan());
     Ok(())
 }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use headwater_core::ledger::Ticket;
 use headwater_core::message::Message;
 use headwater_core::positions::{Positions, Record};
+use headwater_core::rights::Rights;
+use headwater_core::route::Topics;
 use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::trouble::Trouble;
 #[cfg(feature = "bench")]
@@ -179,6 +181,26 @@ impl Outlet {
         }
     }
 
+    /// What Kafka's administrator has to grant, if there is one; the password is not read.
+    pub fn rights(&self, topics: &[Topics]) -> Option<Rights> {
+        let Kind::Kafka(settings, sasl) = &self.sink else {
+            return None;
+        };
+        let mut settings = settings.clone();
+        settings.sasl = sasl.as_ref().map(|sasl| match sasl {
+            Login::Password(login) => with_password(login, String::new()),
+            Login::Token(grant) => kafka::Sasl::Token(grant.clone()),
+        });
+        Some(kafka::rights(&settings, topics, self.positions_topic()))
+    }
+
+    fn positions_topic(&self) -> Option<&str> {
+        match &self.positions {
+            PositionStore::Topic { name, .. } => Some(name),
+            PositionStore::File(_) => None,
+        }
+    }
+
     /// The position record as it is, with nothing changed or locked; waits no longer than `check` does.
     pub async fn look(&self) -> Result<Option<Record>, Error> {
         if let PositionStore::File(file) = &self.positions {
@@ -197,12 +219,8 @@ impl Outlet {
         let Kind::Kafka(settings, sasl) = &self.sink else {
             return Vec::new();
         };
-        let topic = match &self.positions {
-            PositionStore::Topic { name, .. } => Some(name.as_str()),
-            PositionStore::File(_) => None,
-        };
         match logging_in(settings, sasl.as_ref()).await {
-            Ok(settings) => kafka::check(settings, topic, LOOK).await,
+            Ok(settings) => kafka::check(settings, self.positions_topic(), LOOK).await,
             Err(error) => vec![error.into()],
         }
     }
@@ -280,18 +298,14 @@ async fn logging_in(
     let mut settings = settings.clone();
     settings.sasl = match sasl {
         None => None,
-        Some(Login::Password(login)) => Some(password(login.clone()).await?),
+        Some(Login::Password(login)) => Some(password(login).await?),
         Some(Login::Token(grant)) => Some(kafka::Sasl::Token(grant.clone())),
     };
     Ok(settings)
 }
 
-async fn password(login: PasswordLogin) -> Result<kafka::Sasl, Error> {
-    let PasswordLogin {
-        mechanism,
-        username,
-        password,
-    } = login;
+async fn password(login: &PasswordLogin) -> Result<kafka::Sasl, Error> {
+    let (username, password) = (&login.username, login.password.clone());
     // A command may take its time.
     let read = tokio::task::spawn_blocking(move || password.read("sink.sasl.password"));
     let read = read.await.map_err(|error| {
@@ -303,15 +317,20 @@ async fn password(login: PasswordLogin) -> Result<kafka::Sasl, Error> {
             "mend that, then start again",
         )
     })?;
-    Ok(kafka::Sasl::Password {
-        mechanism: match mechanism {
+    let password = password.map_or_else(String::new, |secret| secret.expose().to_owned());
+    Ok(with_password(login, password))
+}
+
+fn with_password(login: &PasswordLogin, password: String) -> kafka::Sasl {
+    kafka::Sasl::Password {
+        mechanism: match login.mechanism {
             SaslMechanism::Plain => kafka::Mechanism::Plain,
             SaslMechanism::ScramSha256 => kafka::Mechanism::ScramSha256,
             SaslMechanism::ScramSha512 => kafka::Mechanism::ScramSha512,
         },
-        username,
-        password: password.map_or_else(String::new, |secret| secret.expose().to_owned()),
-    })
+        username: login.username.clone(),
+        password,
+    }
 }
 
 /// An address that cannot be asked, or not safely, is refused with its line.

@@ -20,16 +20,18 @@ pub(super) struct Tools {
 
 impl Tools {
     pub(super) fn of(settings: &Settings) -> Tools {
+        let protocol = settings.protocol();
         let (named, by_token) = match &settings.sasl {
             Some(Sasl::Password { username, .. }) => (Some(username.as_str()), false),
             Some(Sasl::Token(_)) => (None, true),
             None => (settings.property("sasl.username"), false),
         };
+        let named = named.or_else(|| nobody(settings, &protocol));
         Tools {
             brokers: settings.brokers.clone(),
             user: named.map_or_else(OnceLock::new, |named| OnceLock::from(named.to_owned())),
             by_token,
-            secured: settings.protocol() != "plaintext",
+            secured: protocol != "plaintext",
             ca: settings.tls.as_ref().and_then(|tls| tls.ca.clone()),
         }
     }
@@ -54,6 +56,12 @@ impl Tools {
         }
     }
 
+    /// Whom rights are granted to.
+    pub(super) fn principal(&self) -> String {
+        let user = self.user.get().map_or("NAME", String::as_str);
+        format!("User:{user}")
+    }
+
     pub(super) fn create_topic(&self, topic: &str) -> String {
         self.call("kafka-topics.sh", &format!("--create --topic '{topic}'"))
     }
@@ -63,10 +71,10 @@ impl Tools {
     }
 
     pub(super) fn grant_on(&self, operation: &str, resource: &str) -> String {
-        let user = self.user.get().map_or("NAME", String::as_str);
+        let principal = self.principal();
         self.call(
             "kafka-acls.sh",
-            &format!("--add --allow-principal 'User:{user}' --operation {operation} {resource}"),
+            &format!("--add --allow-principal '{principal}' --operation {operation} {resource}"),
         )
     }
 
@@ -122,8 +130,21 @@ impl Tools {
     }
 }
 
+/// Whom the brokers take somebody for who shows neither a name nor a certificate nor a token.
+fn nobody(settings: &Settings, protocol: &str) -> Option<&'static str> {
+    let certificate = settings.tls.as_ref().map(|tls| tls.identity.is_some());
+    matches!(
+        (protocol, certificate),
+        ("plaintext", _) | ("ssl", Some(false))
+    )
+    .then_some("ANONYMOUS")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::security::{Identity, Tls, Verify};
     use super::*;
 
     #[test]
@@ -140,6 +161,45 @@ mod tests {
             tools.show_certificate(tools.broker("no address")),
             "openssl s_client -connect b:1 -verify_hostname b -CAfile 'ca.pem' </dev/null"
         );
+    }
+
+    #[test]
+    fn the_user_is_whom_the_brokers_take_us_for() {
+        let settings = |tls: Option<Tls>, properties: &[(&str, &str)]| Settings {
+            brokers: "b:1".into(),
+            client_id: "headwater-shop".into(),
+            compression: "none".into(),
+            linger: Duration::ZERO,
+            max_messages: 1,
+            max_bytes: 1,
+            create_topics: false,
+            tls,
+            sasl: None,
+            properties: properties
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        };
+        let tls = |identity| {
+            Some(Tls {
+                verify: Verify::Name,
+                ca: None,
+                identity,
+            })
+        };
+        let own = Identity {
+            cert: "client.pem".into(),
+            key: "client.key".into(),
+        };
+        for (settings, principal) in [
+            (settings(None, &[]), "User:ANONYMOUS"),
+            (settings(tls(None), &[]), "User:ANONYMOUS"),
+            (settings(tls(Some(own)), &[]), "User:NAME"),
+            (settings(None, &[("security.protocol", "SSL")]), "User:NAME"),
+            (settings(None, &[("sasl.username", "shop")]), "User:shop"),
+        ] {
+            assert_eq!(Tools::of(&settings).principal(), principal);
+        }
     }
 
     #[test]

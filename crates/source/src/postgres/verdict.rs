@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::io;
 
-use super::{Settings, tls, wire};
+use super::{Settings, rights, tls, wire};
 use crate::Error;
 
 pub(super) fn of_sql(error: &tokio_postgres::Error, settings: &Settings) -> Error {
@@ -95,8 +95,8 @@ fn advice(code: &str, settings: &Settings) -> Option<String> {
             "database {database} is not on this server: name the right database or server in source.url"
         ),
         "42501" => format!(
-            "give role {user} what it needs: ALTER ROLE \"{user}\" REPLICATION; \
-             GRANT USAGE ON SCHEMA \"{schema}\" TO \"{user}\"; GRANT SELECT ON \"{schema}\".\"{table}\" TO \"{user}\";"
+            "give role {user} what it needs: ALTER ROLE \"{user}\" REPLICATION; {}",
+            rights::of_a_role(settings).join(" ")
         ),
         "42704" => format!(
             "slot {slot} and publication {publication} must both exist, and the publication must be the older one \

@@ -262,7 +262,7 @@ impl Drop for Node {
     }
 }
 
-fn jars() -> String {
+pub(super) fn jars() -> String {
     format!("{}/*", place::server("kafka").join("libs").display())
 }
 

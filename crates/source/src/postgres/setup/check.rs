@@ -9,7 +9,7 @@ use super::super::facts::{Facts, PublicationFacts, SlotFacts, TableFacts};
 use super::super::position::Lsn;
 use super::super::session::Session;
 use super::super::stream::{Gate, System};
-use super::super::{Settings, resume};
+use super::super::{Settings, resume, rights};
 use crate::Error;
 
 /// The newest major version that Headwater was tried with.
@@ -167,10 +167,7 @@ impl Findings {
             let user = &settings.user;
             self.warning(
                 format!("role {user} may not read table {name}: streaming works without, `peek` and `init` do not"),
-                format!(
-                    "GRANT USAGE ON SCHEMA \"{}\" TO \"{user}\"; GRANT SELECT ON {name} TO \"{user}\";",
-                    settings.schema
-                ),
+                rights::of_a_role(settings).join(" "),
             );
         }
     }

@@ -1,28 +1,40 @@
-//! Nothing is written to anybody's tables, and no more rights are needed than the documents say.
+//! Nothing is written to anybody's tables, and the role has no more rights than were printed for it.
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{PASSWORD, Postgres, USER, unique};
+use headwater_testkit::{Postgres, USER, unique};
 use tokio::time::sleep;
 
+use super::{printed, split};
 use crate::scene::{LIMIT, Scene};
 
-/// A scene whose pipeline connects as a role that may do no more than the documents grant it, in a database where
-/// nobody may do anything by default.
-async fn with_the_documented_role(hint: &str) -> (Scene<'static>, String) {
-    let mut scene = Scene::shared(17, hint).await;
-    let (role, database) = (unique("reader"), scene.database.name());
+/// A scene in whose database nobody may do anything by default.
+async fn closed(hint: &str) -> Scene<'static> {
+    let scene = Scene::shared(17, hint).await;
     let sql = format!(
-        "CREATE ROLE {role} LOGIN REPLICATION PASSWORD '{PASSWORD}';
-         REVOKE ALL ON DATABASE {database} FROM PUBLIC;
-         REVOKE ALL ON SCHEMA public FROM PUBLIC;
-         GRANT CONNECT ON DATABASE {database} TO {role};
-         GRANT USAGE ON SCHEMA eventlog TO {role};
-         GRANT SELECT ON eventlog.events TO {role};"
+        "REVOKE ALL ON DATABASE {} FROM PUBLIC;
+         REVOKE ALL ON SCHEMA public FROM PUBLIC;",
+        scene.database.name()
     );
     scene.database.execute(&sql).await;
-    scene.pipeline.source_url = Postgres::shared(17).url(database, &role);
+    scene
+}
+
+/// Lets the pipeline connect as a role that is not there yet, and gives the statements that are printed for it.
+fn as_a_new_role(scene: &mut Scene<'_>) -> (String, Vec<String>) {
+    let role = unique("reader");
+    scene.pipeline.source_url = Postgres::shared(17).url(scene.database.name(), &role);
     scene.configure();
+    let (sql, _) = split(printed(scene));
+    assert_eq!(sql.len(), 4, "{sql:?}");
+    (role, sql)
+}
+
+/// A scene whose pipeline connects as a role that was made by the printed statements.
+async fn with_the_printed_role(hint: &str) -> (Scene<'static>, String) {
+    let mut scene = closed(hint).await;
+    let (role, sql) = as_a_new_role(&mut scene);
+    scene.database.execute(&sql.join("\n")).await;
     (scene, role)
 }
 
@@ -36,15 +48,48 @@ fn publication_of(scene: &Scene<'_>) -> String {
 }
 
 #[tokio::test]
-async fn the_documented_rights_are_enough_and_no_row_is_touched() {
-    // GIVEN the documented role, and a publication that the table's owner made as `init --dry-run` says
-    let (scene, role) = with_the_documented_role("privileges").await;
+async fn the_printed_rights_are_enough_and_no_row_is_touched() {
+    // GIVEN the printed role, and a publication that the table's owner made as `init --dry-run` says
+    let (scene, role) = with_the_printed_role("privileges").await;
     let publication = publication_of(&scene);
     let as_owner = format!("SET ROLE {USER}; {publication}");
     scene.database.execute(&as_owner).await;
 
     // WHEN every command is used, THEN each works, and the rows are as they were
     every_command_leaves_the_rows_alone(scene, &role).await;
+}
+
+#[tokio::test]
+async fn each_of_the_printed_rights_is_missed_by_name() {
+    let mut scene = closed("lacking").await;
+    let as_owner = format!("SET ROLE {USER}; {}", publication_of(&scene));
+    scene.database.execute(&as_owner).await;
+    for lacking in 0..4 {
+        // GIVEN a role with all of the printed rights but one
+        let (role, mut sql) = as_a_new_role(&mut scene);
+        let missed = match lacking {
+            // Without a role there is nothing to grant.
+            0 => {
+                sql[0] = sql[0].replace(" REPLICATION", "");
+                format!("ALTER ROLE \"{role}\" REPLICATION;")
+            }
+            other => sql.remove(other),
+        };
+        scene.database.execute(&sql.join("\n")).await;
+
+        // WHEN it looks, THEN it names the one
+        let check = scene.headwater.run(&["check"]);
+        assert!(check.stdout.contains("mend: "), "{check:?}");
+        let mends = check.stdout.lines().filter(|line| line.contains("mend: "));
+        let mends: Vec<&str> = mends.filter(|line| line.contains(&missed)).collect();
+        assert!(!mends.is_empty(), "no \"{missed}\": {check:?}");
+
+        // WHEN it needs the one, THEN it is told the same
+        let needs = if lacking < 2 { "init" } else { "peek" };
+        let output = scene.headwater.run(&[needs]);
+        assert_eq!(output.code, 3, "{output:?}");
+        assert!(output.stderr.contains(&missed), "{missed}: {output:?}");
+    }
 }
 
 #[tokio::test]
@@ -58,8 +103,8 @@ async fn the_owners_rights_are_not_used_on_rows() {
 
 #[tokio::test]
 async fn init_names_the_statement_that_its_role_may_not_run() {
-    // GIVEN the documented role, and no publication
-    let (scene, _) = with_the_documented_role("unpublished").await;
+    // GIVEN the printed role, and no publication
+    let (scene, _) = with_the_printed_role("unpublished").await;
     let publication = publication_of(&scene);
 
     // WHEN init is called, THEN it says what the owner has to run

@@ -1,0 +1,131 @@
+//! Kafka's authoriser lets a user do what the printed commands granted, and nothing else.
+
+use headwater_testkit::{Kafka, KafkaOptions, Listener, Postgres, unique};
+
+use super::{printed, split};
+use crate::scene::{Event, LIMIT, Scene};
+
+fn with_an_authoriser() -> Kafka {
+    let authoriser = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
+    Kafka::start_with(&KafkaOptions {
+        tls: true,
+        settings: vec![
+            ("authorizer.class.name".into(), authoriser.into()),
+            ("allow.everyone.if.no.acl.found".into(), "false".into()),
+            ("super.users".into(), "User:ANONYMOUS;User:u".into()),
+        ],
+        ..KafkaOptions::default()
+    })
+}
+
+/// A pipeline that logs in as a user without rights, to topics of its own, none of which is there.
+async fn as_a_guest<'a>(kafka: &'a Kafka, hint: &str) -> Scene<'a> {
+    let mut scene = Scene::on(Postgres::shared(17), kafka, hint).await;
+    scene.pipeline.brokers = kafka.listener(Listener::Login);
+    scene.pipeline.sink = format!(
+        "tls = {{ ca = \"{}\" }}
+sasl = {{ mechanism = \"SCRAM-SHA-512\", username = \"guest\", password = \"p\" }}",
+        kafka.certificates().ca().display()
+    );
+    scene.pipeline.more = format!("[[route]]\ntopic = \"{}.{{namespace}}\"", unique(hint));
+    scene.configure();
+    scene
+}
+
+/// The topic that the scene's events go to.
+fn topic(scene: &Scene<'_>) -> String {
+    let (_, route) = scene.pipeline.more.split_once('"').unwrap();
+    let (topic, _) = route.split_once('{').unwrap();
+    format!("{topic}{}", scene.namespace)
+}
+
+async fn commit_one(scene: &Scene<'_>) {
+    let event = Event::new(&scene.namespace, "key", 1);
+    scene.database.execute(&event.insert()).await;
+}
+
+#[tokio::test]
+async fn the_printed_rights_are_enough() {
+    // GIVEN a user who was granted what is printed, by Kafka's own tool
+    let kafka = with_an_authoriser();
+    let scene = as_a_guest(&kafka, "granted").await;
+    let (_, commands) = split(printed(&scene));
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    for command in &commands {
+        kafka.administer(command);
+    }
+
+    // WHEN everything is used, THEN nothing is lacking, and events arrive in topics that were not there
+    scene.init();
+    let check = scene.headwater.run(&["check"]);
+    assert_eq!(check.code, 0, "{check:?}");
+    assert!(!check.stdout.contains("\nwarning"), "{check:?}");
+    let mut run = scene.start().await;
+    commit_one(&scene).await;
+    assert!(kafka.wait_for_messages(&topic(&scene), 1, LIMIT).await);
+    run.ask_to_stop().await;
+    let adopt = scene.headwater.run(&["adopt"]);
+    assert_eq!(adopt.code, 0, "{adopt:?}");
+}
+
+/// How the lack of one right shows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Shows {
+    AtInit,
+    AtRun,
+    /// `check` warns, and events arrive.
+    AsAWarning,
+}
+
+#[tokio::test]
+async fn each_of_the_printed_rights_is_missed_by_name() {
+    let kafka = with_an_authoriser();
+    for (which, operation, shows) in [
+        (0, "Write", Shows::AtRun),
+        (0, "Create", Shows::AtRun),
+        // There is nothing to read yet when it begins.
+        (1, "Read", Shows::AtRun),
+        (1, "Write", Shows::AtInit),
+        (1, "Create", Shows::AtInit),
+        (1, "DescribeConfigs", Shows::AsAWarning),
+    ] {
+        // GIVEN a user with all of the printed rights but one
+        let scene = as_a_guest(&kafka, "lacking").await;
+        let (_, mut commands) = split(printed(&scene));
+        let without = commands[which].replace(&format!(" --operation {operation} "), " ");
+        assert_ne!(commands[which], without);
+        commands[which] = without;
+        for command in &commands {
+            kafka.administer(command);
+        }
+
+        // WHEN it begins, THEN the one is named by the command that grants it, or only warned of
+        let missed = format!("--allow-principal 'User:guest' --operation {operation} ");
+        let init = scene.headwater.run(&["init"]);
+        let told = match shows {
+            Shows::AtInit => {
+                assert_eq!(init.code, 3, "{operation}: {init:?}");
+                init.stderr
+            }
+            Shows::AtRun => {
+                assert_eq!(init.code, 0, "{operation}: {init:?}");
+                commit_one(&scene).await;
+                let mut run = scene.spawn(&["run"]);
+                assert_eq!(run.ended_within(LIMIT).await, 3, "{operation}");
+                run.log()
+            }
+            Shows::AsAWarning => {
+                assert_eq!(init.code, 0, "{operation}: {init:?}");
+                let mut run = scene.start().await;
+                commit_one(&scene).await;
+                assert!(kafka.wait_for_messages(&topic(&scene), 1, LIMIT).await);
+                run.ask_to_stop().await;
+                let check = scene.headwater.run(&["check"]);
+                assert_eq!(check.code, 0, "{check:?}");
+                assert!(check.stdout.contains("\nwarning"), "{check:?}");
+                check.stdout
+            }
+        };
+        assert!(told.contains(&missed), "no \"{missed}\": {told}");
+    }
+}
