@@ -233,8 +233,8 @@ async fn three_brokers_outlive_one_of_them_and_ask_for_passwords() {
     let kafka = Kafka::start_with(&KafkaOptions {
         nodes: 3,
         sasl: true,
-        tls: false,
         settings: vec![("min.insync.replicas".to_owned(), "2".to_owned())],
+        ..KafkaOptions::default()
     });
     kafka.wait_ready().await;
     kafka.create_topic("t", 3, 3, &[]).await;
