@@ -10,6 +10,7 @@ mod conformance;
 mod demo;
 mod rooms;
 mod schemas;
+mod secrets;
 mod sqlite;
 
 use std::path::Path;

@@ -20,6 +20,7 @@ mod peek;
 mod readers;
 mod rights;
 mod scene;
+mod secrets;
 mod settings;
 mod several_hosts;
 mod skips;

@@ -9,6 +9,7 @@
 // A test that cannot get its servers has nothing better to do than to panic and say where.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+mod canary;
 mod checker;
 mod headwater;
 mod http;
@@ -22,6 +23,7 @@ mod postgres;
 mod process;
 mod proxy;
 
+pub use canary::{Canaries, percent_encoded};
 pub use checker::{Reordered, Verdict, check};
 pub use headwater::{Headwater, Output, Run};
 pub use http::{Page, get, request};

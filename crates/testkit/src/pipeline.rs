@@ -1,6 +1,7 @@
 //! The configuration that most service tests use, as text.
 
 /// A pipeline from a PostgreSQL url to a Kafka, with a positions topic of its own.
+#[derive(Clone)]
 pub struct Pipeline {
     pub name: String,
     pub source_url: String,

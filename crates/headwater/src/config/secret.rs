@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use super::reference::PREFIX;
+
 /// A password command that asks a slow vault gets this long; then a hanging one is given up.
 const COMMAND_LIMIT: Duration = Duration::from_secs(30);
 
@@ -129,6 +131,12 @@ fn output(line: &Secret, folder: &Path, limit: Duration) -> Result<Vec<u8>, Why>
     command.arg("-c").arg(line.expose()).stdin(Stdio::null());
     if !folder.as_os_str().is_empty() {
         command.current_dir(folder);
+    }
+    // Settings are Headwater's alone, and one of them may be the other password. The rest is how a command finds its vault.
+    for (name, _) in std::env::vars_os() {
+        if name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+            command.env_remove(name);
+        }
     }
     let mut child = command
         .stdout(Stdio::piped())

@@ -122,7 +122,7 @@ impl Client {
         let producer = settings
             .producer()?
             .create_with_context(contact)
-            .map_err(|e| unusable(&e))?;
+            .map_err(|e| unusable(&e, &settings))?;
         let connection = Arc::new(Connection {
             producer: Some(producer),
             keeper: OnceLock::new(),

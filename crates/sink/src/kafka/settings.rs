@@ -97,7 +97,7 @@ impl Settings {
         self.producer()?
             .create_native_config()
             .map(drop)
-            .map_err(|e| unusable(&e))
+            .map_err(|e| unusable(&e, self))
     }
 
     pub(super) fn producer(&self) -> Result<ClientConfig, Error> {
@@ -200,6 +200,17 @@ impl Settings {
         })
     }
 
+    /// A text of librdkafka's without the values that the user gave: `${NAME}` may stand for a secret in any of them. A file is
+    /// no secret, and what is shorter than any secret stays, for it may be a word of the sentence.
+    fn without_values(&self, text: &str) -> String {
+        let is_file = |name: &str| name.ends_with(".location");
+        let hidden = self.properties.iter();
+        let hidden = hidden.filter(|(name, value)| value.len() > 4 && !is_file(name));
+        hidden.fold(text.to_owned(), |text, (_, value)| {
+            text.replace(value.as_str(), "***")
+        })
+    }
+
     fn number(&self, property: &str) -> Option<usize> {
         self.property(property)
             .and_then(|value| value.trim().parse().ok())
@@ -215,36 +226,24 @@ impl Settings {
 }
 
 /// What librdkafka says about settings that it does not accept.
-pub(super) fn unusable(error: &KafkaError) -> Error {
+pub(super) fn unusable(error: &KafkaError, settings: &Settings) -> Error {
     match error {
         KafkaError::ClientConfig(_, reason, name, value) => {
-            let reason = if secret(name) && !value.is_empty() {
-                reason.replace(value.as_str(), "***")
-            } else {
-                reason.clone()
-            };
+            let reason = reason.replace(&format!("\"{value}\""), "\"***\"");
+            let reason = settings.without_values(&reason);
             Error::fatal(
                 format!("librdkafka does not accept the setting {name}: {reason}"),
                 format!("correct or remove {name} in [sink] or its properties"),
             )
         }
-        other => Error::fatal(
-            format!("the Kafka client cannot be made: {other}"),
-            "correct the settings of [sink] that it names",
-        ),
+        other => {
+            let reason = settings.without_values(&other.to_string());
+            Error::fatal(
+                format!("the Kafka client cannot be made: {reason}"),
+                "correct the settings of [sink] that it names",
+            )
+        }
     }
-}
-
-/// Whether the property's value must not be shown.
-fn secret(property: &str) -> bool {
-    let parts = [
-        "password",
-        "passphrase",
-        "secret",
-        "pem",
-        "oauthbearer.config",
-    ];
-    parts.iter().any(|part| property.contains(part))
 }
 
 /// librdkafka takes milliseconds with a fraction.
@@ -390,30 +389,45 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_librdkafka_does_not_take_is_named() {
-        let error = settings(&[("security.protocol", "carrier pigeon")])
+    fn a_setting_that_librdkafka_does_not_take_is_named_without_its_value() {
+        let error = settings(&[("security.protocol", "hunter2")])
             .check()
             .unwrap_err();
         let text = error.to_string();
         assert!(
-            text.contains("security.protocol") && text.contains("carrier pigeon"),
+            text.contains("Invalid value \"***\"") && text.contains("security.protocol"),
             "{text}"
         );
+        assert!(!text.contains("hunter2"), "{text}");
+        let error = settings(&[("socket.timeout.ms", "5")]).check().unwrap_err();
+        assert!(error.to_string().contains("value 5 is outside"), "{error}");
     }
 
     #[test]
-    fn a_secret_that_librdkafka_does_not_take_is_not_shown() {
-        let error = KafkaError::ClientConfig(
+    fn a_client_that_cannot_be_made_shows_no_value() {
+        let settings = settings(&[
+            ("sasl.mechanism", "hunter2"),
+            ("ssl.key.location", "key.pem"),
+        ]);
+        for (said, shown) in [
+            ("Unsupported SASL mechanism: hunter2", "mechanism: ***"),
+            (
+                "ssl.key.location failed: key.pem",
+                "ssl.key.location failed: key.pem",
+            ),
+        ] {
+            let error = KafkaError::ClientCreation(said.into());
+            let text = unusable(&error, &settings).to_string();
+            assert!(text.contains(shown) && !text.contains("hunter2"), "{text}");
+        }
+        let short = KafkaError::ClientConfig(
             rdkafka::types::RDKafkaConfRes::RD_KAFKA_CONF_INVALID,
-            "Invalid value \"hunter2\"".into(),
+            "Invalid value \"pin\" for \"ssl.key.password\"".into(),
             "ssl.key.password".into(),
-            "hunter2".into(),
+            "pin".into(),
         );
-        let text = unusable(&error).to_string();
-        assert!(
-            text.contains("ssl.key.password") && !text.contains("hunter2"),
-            "{text}"
-        );
+        let text = unusable(&short, &settings).to_string();
+        assert!(text.contains("Invalid value \"***\""), "{text}");
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) const KEYS: &[Key] = &[
         "A file that holds the password; read at every connect, one newline at its end does not count."),
     key("source.password_command", Text, NONE,
         "A command that prints the password; given to `sh -c` in the configuration's folder at every connect, for \
-         at most 30 s."),
+         at most 30 s. It has the environment, without Headwater's own variables."),
     key("source.table", Text, Said("`eventlog.events`; `events` on SQLite"),
         "The outbox table: `schema.table` on PostgreSQL, `table` on SQLite; exactly as the database spells it, \
          without quotes."),
@@ -142,7 +142,7 @@ pub(super) const KEYS: &[Key] = &[
          does not count."),
     key("sink.sasl.password_command", Text, NONE,
         "A command that prints the password; given to `sh -c` in the configuration's folder as often as the file would be \
-         read, for at most 30 s."),
+         read, for at most 30 s. It has the environment, without Headwater's own variables."),
     key("sink.sasl.token_endpoint", Text, Said("required with `OAUTHBEARER`"),
         "Where tokens are asked for, by the client credentials grant of OAuth 2.0: `https://host/path`; `http` only on this \
          machine. Redirections are not followed."),
@@ -155,7 +155,8 @@ pub(super) const KEYS: &[Key] = &[
     key("sink.sasl.client_secret_file", Path, NONE,
         "A file that holds the secret; read for each token, one newline at its end does not count."),
     key("sink.sasl.client_secret_command", Text, NONE,
-        "A command that prints the secret; given to `sh -c` in the configuration's folder for each token, for at most 30 s."),
+        "A command that prints the secret; given to `sh -c` in the configuration's folder for each token, for at most 30 s. \
+         It has the environment, without Headwater's own variables."),
     key("sink.sasl.scope", Text, NONE,
         "The scope that is asked for, several with spaces between them."),
     key("sink.sasl.extensions", Map, NONE,
