@@ -9,8 +9,8 @@ use crate::Programs;
 use crate::figure::Figure;
 use crate::meter;
 use crate::page::Section;
-use crate::pipeline::{Pipeline, command};
-use crate::topic::{self, PARTITIONS};
+use crate::pipeline::begin;
+use crate::topic;
 
 /// After the last event, until it is called idle.
 const SETTLE: Duration = Duration::from_secs(15);
@@ -40,26 +40,12 @@ async fn round(
     seconds: u32,
 ) -> (f64, u32) {
     let database = postgres.database("idle").await;
-    let name = headwater_testkit::unique("idle");
-    let slot = format!("headwater_{name}");
-    let pipeline = Pipeline {
-        name: &name,
-        url: database.url(),
-        slot: &slot,
-        publication: &slot,
-        format: "avro",
-        kafka: Some(kafka),
-    };
-    let headwater = pipeline.program(&programs.headwater);
-    command(&headwater, "init");
-    kafka
-        .create_topic(&pipeline.topic(), PARTITIONS, 1, &[])
-        .await;
+    let (headwater, topic) = begin(&programs.headwater, &database, kafka).await;
     let run = headwater.spawn(&["run"]);
     for key in 0..100 {
         database.execute(&crate::latency::insert(key)).await;
     }
-    let (brokers, topic) = (kafka.brokers(), pipeline.topic());
+    let brokers = kafka.brokers();
     let filling = move || topic::fill(&brokers, &topic, 100, SETTLE * 4);
     tokio::task::spawn_blocking(filling).await.unwrap();
     sleep(SETTLE).await;

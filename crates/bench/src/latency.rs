@@ -16,7 +16,7 @@ use crate::Programs;
 use crate::backlog::NAMESPACE;
 use crate::figure::Figure;
 use crate::page::{Section, said_by};
-use crate::pipeline::{Pipeline, command};
+use crate::pipeline::begin;
 use crate::topic::{self, PARTITIONS};
 
 /// Each has a connection of its own, so that one slow commit does not hold up the load.
@@ -45,28 +45,14 @@ pub async fn measure(programs: &Programs, seconds: u32, rounds: usize) -> Sectio
          one, and from where to where they went. Avro, `acks=all`, `lz4`, `linger` as by default, {PARTITIONS} partitions.\n"
     ));
     let database = postgres.database("latency").await;
-    let name = headwater_testkit::unique("latency");
-    let slot = format!("headwater_{name}");
-    let pipeline = Pipeline {
-        name: &name,
-        url: database.url(),
-        slot: &slot,
-        publication: &slot,
-        format: "avro",
-        kafka: Some(&kafka),
-    };
-    let headwater = pipeline.program(&programs.headwater);
-    command(&headwater, "init");
-    kafka
-        .create_topic(&pipeline.topic(), PARTITIONS, 1, &[])
-        .await;
+    let (headwater, topic) = begin(&programs.headwater, &database, &kafka).await;
     let _run = headwater.spawn(&["run"]);
     let mut table = Vec::new();
     for rate in [1000, 100] {
-        round(&database, &kafka, &pipeline.topic(), rate, WARM_UP).await;
+        round(&database, &kafka, &topic, rate, WARM_UP).await;
         let [mut half, mut most, mut all] = [(); 3].map(|()| Figure::default());
         for _ in 0..rounds {
-            let ages = round(&database, &kafka, &pipeline.topic(), rate, seconds).await;
+            let ages = round(&database, &kafka, &topic, rate, seconds).await;
             let at = |percent: usize| ages[(ages.len() - 1) * percent / 100];
             let [p50, p99, max] =
                 [at(50), at(99), at(100)].map(|it: Duration| it.as_secs_f64() * 1000.0);

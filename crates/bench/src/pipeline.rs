@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use headwater_testkit::{Headwater, Kafka};
+use headwater_testkit::{Database, Headwater, Kafka, unique};
 
 use crate::backlog::NAMESPACE;
+use crate::topic::PARTITIONS;
 
 /// What the configuration says.
 pub struct Pipeline<'a> {
@@ -75,6 +76,25 @@ format = \"json\"
             format = self.format,
         )
     }
+}
+
+/// A pipeline in Avro that begins now, and the topic that its messages go to.
+pub async fn begin(binary: &Path, database: &Database<'_>, kafka: &Kafka) -> (Headwater, String) {
+    let name = unique("bench");
+    let slot = format!("headwater_{name}");
+    let pipeline = Pipeline {
+        name: &name,
+        url: database.url(),
+        slot: &slot,
+        publication: &slot,
+        format: "avro",
+        kafka: Some(kafka),
+    };
+    let headwater = pipeline.program(binary);
+    command(&headwater, "init");
+    let topic = pipeline.topic();
+    kafka.create_topic(&topic, PARTITIONS, 1, &[]).await;
+    (headwater, topic)
 }
 
 fn schema(extension: &str) -> PathBuf {
