@@ -11,6 +11,7 @@ mod stop;
 mod supervise;
 #[cfg(test)]
 mod tests;
+mod ticks;
 mod trial;
 
 pub use bound::Bound;

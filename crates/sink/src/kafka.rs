@@ -28,6 +28,7 @@ mod doubt;
 mod endpoint;
 mod grant;
 mod login;
+mod polling;
 mod positions;
 mod rights;
 mod security;

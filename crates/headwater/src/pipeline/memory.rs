@@ -53,14 +53,13 @@ impl<P: Clone> Memory<P> {
 
     /// The position to write now, if it is time for one and none is under way.
     pub fn begin(&mut self, now: Instant) -> Option<Due<P>> {
-        if self.writing.is_some() {
+        if self.writing.is_some() || self.due.is_none() {
             return None;
         }
-        let pause = match &self.due {
-            None => return None,
-            Some(_) if self.hurry => Duration::ZERO,
-            Some(due) if due.events > self.written_events => BUSY,
-            Some(_) => IDLE,
+        let pause = match (self.hurry, self.is_urgent()) {
+            (true, _) => Duration::ZERO,
+            (false, true) => BUSY,
+            (false, false) => IDLE,
         };
         if self.written_at.is_some_and(|at| now < at + pause) {
             return None;
@@ -71,6 +70,13 @@ impl<P: Clone> Memory<P> {
         self.written_at = Some(now);
         self.hurry = false;
         Some(due)
+    }
+
+    /// A position is due that somebody waits for, before which events passed, or that is the first.
+    pub fn is_urgent(&self) -> bool {
+        let first = self.written_at.is_none();
+        let due = self.due.as_ref();
+        due.is_some_and(|due| self.hurry || first || due.events > self.written_events)
     }
 
     /// The record under way is safe: the position that may now be confirmed.

@@ -2,6 +2,8 @@
 //!
 //! Rule: only what the ledger returns is remembered, and only what is remembered is confirmed.
 
+mod end;
+
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
@@ -16,8 +18,8 @@ use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::source::{Item, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, timeout};
-use tracing::{info, warn};
+use tokio::time::Instant;
+use tracing::warn;
 
 use super::bound::Bound;
 use super::ended::{Ended, Failed, NotAnOutbox, broken, lost};
@@ -26,12 +28,11 @@ use super::memory::{Due, Memory};
 use super::prepare::{Outcome, Preparer};
 use super::shown::{Now, Shown};
 use super::stop::Stop;
+use super::ticks::Ticks;
 use crate::clock;
 
 /// Without an answer from the broker for this long the log is given up, so that its server can be stopped meanwhile.
 const UNANSWERED: Duration = Duration::from_secs(10);
-/// How often the clock is looked at.
-const TICK: Duration = Duration::from_millis(50);
 
 /// One run: from opening a log until it has to be opened again.
 pub struct Run<'a, P, K, R> {
@@ -57,7 +58,7 @@ pub struct Run<'a, P, K, R> {
     event_time: Option<i64>,
     /// Since when an answer of the broker has been awaited.
     unanswered: Option<Instant>,
-    clock: Interval,
+    ticks: Ticks,
 }
 
 impl<'a, P, K, R> Run<'a, P, K, R>
@@ -73,8 +74,6 @@ where
         (sink, positions): (&'a mut K, &'a mut R),
         (tally, board): (&'a mut Tally, &'a Board),
     ) -> Self {
-        let mut clock = interval(TICK);
-        clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Run {
             shown: Shown::new(board, record.run),
             ledger: Ledger::new(record.run),
@@ -86,7 +85,7 @@ where
             unknown_members: preparer.unknown_members(),
             event_time: None,
             unanswered: None,
-            clock,
+            ticks: Ticks::begin(),
             record,
             bound,
             preparer,
@@ -110,7 +109,7 @@ where
             }
             if stopping {
                 self.shown.doing(Doing::Stopping);
-                self.memory.hurry();
+                self.hurry();
             }
             let reading = self.has_room() && (self.inside || !stopping);
             let done = tokio::select! {
@@ -126,7 +125,7 @@ where
                     Ok(item) => self.read(item, source.committed_at()),
                     Err(trouble) => Err(lost(trouble)),
                 },
-                now = self.clock.tick() => {
+                now = self.ticks.next() => {
                     self.shown.heard(source.end());
                     self.ticked(now)
                 }
@@ -137,60 +136,6 @@ where
             if let Err(ended) = done {
                 return ended;
             }
-        }
-    }
-
-    /// Waits, without a source, until everything that was read is settled and remembered.
-    pub async fn drain(&mut self, stop: &mut Stop) -> Result<(), Ended> {
-        self.shown.doing(Doing::Draining);
-        if !self.is_settled() {
-            info!("waiting for the acks of what was read");
-        }
-        while !self.is_settled() {
-            self.settle(stop).await?;
-        }
-        Ok(())
-    }
-
-    /// The same with a log that is in order: it is told, so that the next start does not read again what was delivered. A
-    /// broker that does not answer must not hold the log's server: then it is given up.
-    pub async fn finish<S: Source<Position = P>>(
-        &mut self,
-        mut source: S,
-        stop: &mut Stop,
-    ) -> Result<(), Ended> {
-        let settled = timeout(UNANSWERED, async {
-            while !self.is_settled() {
-                if let Some(position) = self.settle(stop).await? {
-                    self.confirm(&mut source, position).await?;
-                }
-            }
-            Ok(())
-        });
-        match settled.await {
-            Ok(Ok(())) => {
-                source.close().await;
-                Ok(())
-            }
-            Err(_) | Ok(Err(Ended::Source(_))) => {
-                drop(source);
-                self.drain(stop).await
-            }
-            Ok(Err(worse)) => Err(worse),
-        }
-    }
-
-    /// One step towards everything being settled and remembered; the position that was, if one was.
-    async fn settle(&mut self, stop: &mut Stop) -> Result<Option<P>, Ended> {
-        self.memory.hurry();
-        tokio::select! {
-            report = self.sink.next_report() => self.reported(report).map(|()| None),
-            written = self.positions.written(), if self.memory.is_writing() => self.written(written),
-            now = self.clock.tick() => {
-                self.show(now);
-                self.remember(now).map(|()| None)
-            }
-            () = stop.overdue() => Err(self.overdue()),
         }
     }
 
@@ -207,6 +152,7 @@ where
         match item {
             Item::Row(row) => {
                 self.inside = true;
+                self.ticks.rouse();
                 self.shown.reading(committed);
                 self.prepare(&row)?;
                 self.push()
@@ -223,7 +169,7 @@ where
                 Ok(())
             }
             Item::Hurry => {
-                self.memory.hurry();
+                self.hurry();
                 Ok(())
             }
         }
@@ -320,6 +266,9 @@ where
         if let Some(due) = ask(&mut self.ledger, what) {
             self.memory.due(due);
         }
+        if self.memory.is_urgent() {
+            self.ticks.rouse();
+        }
     }
 
     fn written(&mut self, written: Result<(), R::Error>) -> Result<Option<P>, Ended> {
@@ -334,8 +283,18 @@ where
         match self.unanswered {
             // Inside a transaction all of it would come again; a server that is to be stopped is heard by `listen`.
             Some(since) if now > since + UNANSWERED && !self.inside => Err(Ended::Unanswered),
+            None if !self.inside && !self.memory.is_urgent() => {
+                self.ticks.rest();
+                self.remember(now)
+            }
             _ => self.remember(now),
         }
+    }
+
+    /// Somebody waits for the next position to be remembered.
+    fn hurry(&mut self) {
+        self.memory.hurry();
+        self.ticks.rouse();
     }
 
     /// Begins to write the position that is due, if it is time for one.

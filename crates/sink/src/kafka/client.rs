@@ -3,7 +3,6 @@
 //! Rule: a question waits until Kafka answers. Each single try is short, so that dropping the question ends it soon.
 
 use std::collections::HashMap;
-use std::sync::mpsc::channel;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, Top
 use rdkafka::client::{Client as Native, DefaultClientContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::metadata::Metadata;
-use rdkafka::producer::{Producer as _, PurgeConfig, ThreadedProducer};
+use rdkafka::producer::{Producer as _, PurgeConfig};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, spawn_blocking};
@@ -22,21 +21,16 @@ use tokio::time::sleep;
 
 use super::contact::{Contact, Outcome};
 use super::login::{self, Held};
+use super::polling::{Polling, Producer};
 use super::security::Sasl;
 use super::settings::{Settings, unusable};
 use super::tools::Tools;
 use super::verdict::{self, Doing, Verdict};
 use crate::Error;
 
-pub(super) type Producer = ThreadedProducer<Contact>;
-
 const TRY: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(200);
 const ADMIN_TRY: Duration = Duration::from_secs(10);
-
-/// What dropping the last share of a connection may take at most: librdkafka joins its threads then, and one of them may
-/// be stuck in a name lookup.
-const CLOSES_WITHIN: Duration = Duration::from_millis(1500);
 
 #[derive(Clone)]
 pub(super) struct Client {
@@ -45,26 +39,18 @@ pub(super) struct Client {
 }
 
 pub(super) struct Connection {
-    /// There until it is dropped.
-    producer: Option<Producer>,
+    producer: Polling,
     /// What keeps the token fresh, of a login by tokens.
     keeper: OnceLock<AbortHandle>,
 }
 
 impl Connection {
-    fn producer(&self) -> &Producer {
-        match &self.producer {
-            Some(producer) => producer,
-            None => unreachable!("only a dropped connection has no producer"),
-        }
-    }
-
     pub(super) fn contact(&self) -> &Contact {
-        self.producer().context()
+        self.producer.context()
     }
 
     pub(super) fn log_in(&self, held: &Held) -> KafkaResult<()> {
-        held.hand_to(self.producer().client())
+        held.hand_to(self.producer.client())
     }
 }
 
@@ -72,16 +58,6 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if let Some(keeper) = self.keeper.get() {
             keeper.abort();
-        }
-        let (done, wait) = channel();
-        let producer = self.producer.take();
-        let closing = thread::Builder::new().name("kafka close".into());
-        let closing = closing.spawn(move || {
-            drop(producer);
-            let _ = done.send(());
-        });
-        if closing.is_ok() {
-            let _ = wait.recv_timeout(CLOSES_WITHIN);
         }
     }
 }
@@ -123,8 +99,10 @@ impl Client {
             .producer()?
             .create_with_context(contact)
             .map_err(|e| unusable(&e, &settings))?;
+        let producer = Polling::begin(producer)
+            .map_err(|e| Error::transient(format!("no thread can be started: {e}")))?;
         let connection = Arc::new(Connection {
-            producer: Some(producer),
+            producer,
             keeper: OnceLock::new(),
         });
         if let Some(Sasl::Token(grant)) = &settings.sasl {
@@ -139,7 +117,7 @@ impl Client {
     }
 
     pub(super) fn producer(&self) -> &Producer {
-        self.connection.producer()
+        &self.connection.producer
     }
 
     pub(super) fn contact(&self) -> &Contact {
