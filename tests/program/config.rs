@@ -70,10 +70,6 @@ fn a_property_that_would_break_a_promise_is_refused_by_name() {
 #[test]
 fn what_is_not_built_yet_is_refused_and_not_accepted_silently() {
     refused(
-        &GOOD.replace("sqlite:shop.db", "mysql://u@localhost/x"),
-        &["source.url", "not built yet"],
-    );
-    refused(
         &format!("{GOOD}[failure]\npolicy = \"dead-letter\"\n"),
         &["failure.policy", "not built yet"],
     );

@@ -7,6 +7,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rdkafka::", &["sink/src/kafka", "bearer/src/lib.rs"]),
     ("unsafe", &["bearer/src/lib.rs"]),
     ("pgwire_replication", &["source/src/postgres/stream.rs"]),
+    ("mysql_common", &["source/src/mysql/login.rs"]),
+    ("mysql_async", &[]),
     (
         "rusqlite",
         &[
@@ -18,8 +20,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     (
         "rustls",
         &[
-            "source/src/postgres/tls.rs",
-            "source/src/postgres/wire.rs",
+            "source/src/tls.rs",
+            "source/src/wire.rs",
             "sink/src/kafka/endpoint.rs",
         ],
     ),
@@ -30,7 +32,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("std::env", &["headwater/src/config"]),
     ("SystemTime::now", &["headwater/src/clock.rs"]),
     ("println!", &["headwater/src/cli"]),
-    (".confirm(", &["headwater/src/pipeline/run.rs"]),
+    (".confirm(", &["headwater/src/pipeline/run"]),
     ("tokio", &["source/", "sink/", "headwater/"]),
     ("tracing::", &["source/", "sink/", "headwater/"]),
     (

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Kafka, KafkaOptions, Load, Postgres, Proxy, Writing, check, long, unique};
+use headwater_testkit::{
+    Kafka, KafkaOptions, Load, Outbox, Postgres, Proxy, Writing, check, long, unique,
+};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Running, Scene};
+use crate::scene::{LIMIT, Running, Scene, on_every_binlog};
 
 const CARRYING: &str = "carrying events";
 
@@ -51,21 +53,28 @@ async fn a_broker_of_three_dies_and_comes_back() {
 
 #[tokio::test]
 async fn the_database_is_restarted_and_killed() {
-    // GIVEN a pipeline at work under load
     let postgres = Postgres::start(17, &[]);
     let scene = Scene::on(&postgres, Kafka::shared(), "restart").await;
+    restarted_and_killed(scene).await;
+}
+
+on_every_binlog!(restarted_and_killed: "restart", own server, shared kafka);
+
+async fn restarted_and_killed(scene: Scene<'_, impl Outbox>) {
+    // GIVEN a pipeline at work under load
     scene.init();
     let mut run = scene.start().await;
-    let writing = load(&scene.namespace, 42).start(&scene.database.url());
+    let writing = load(&scene.namespace, 42).start(&scene.database.owner_url());
 
     // WHEN the database is stopped and started, and then killed and started
     more(&writing).await;
-    postgres.restart();
+    scene.database.stop_server();
+    scene.database.start_server_again();
     carries_again(&mut run, 2).await;
     more(&writing).await;
-    postgres.kill9();
+    scene.database.kill9_server();
     sleep(Duration::from_secs(1)).await;
-    postgres.start_again();
+    scene.database.start_server_again();
     carries_again(&mut run, 3).await;
     more(&writing).await;
 
@@ -116,12 +125,16 @@ async fn the_walsender_is_terminated_again_and_again(version: u32) {
 
 #[tokio::test]
 async fn the_network_falls_silent() {
+    a_silent_network(Scene::shared(17, "silent").await).await;
+}
+
+on_every_binlog!(a_silent_network: "silent", shared server, shared kafka);
+
+async fn a_silent_network(mut scene: Scene<'_, impl Outbox>) {
     // GIVEN a pipeline at work under load, with a cable of its own to the database
-    let postgres = Postgres::shared(17);
-    let proxy = Proxy::start(postgres.port());
-    let mut scene = Scene::on(postgres, Kafka::shared(), "silent").await;
+    let proxy = Proxy::start(scene.database.port());
     scene.pipeline.source_url = scene.database.url_through(proxy.port());
-    scene.pipeline.source = r#"silence_timeout = "12s""#.to_owned();
+    scene.pipeline.source += "silence_timeout = \"12s\"\n";
     scene.configure();
     scene.init();
     let mut run = scene.start().await;
@@ -129,7 +142,7 @@ async fn the_network_falls_silent() {
         rate: Some(50),
         ..load(&scene.namespace, 44)
     };
-    let writing = load.start(&scene.database.url());
+    let writing = load.start(&scene.database.owner_url());
     more(&writing).await;
 
     // WHEN nothing comes through any more, and no end of a connection either

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use headwater_testkit::{Kafka, Postgres, bulk_rows};
+use headwater_testkit::{Kafka, Outbox, Postgres};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene, on_every_binlog};
 
 /// Longer than a server needs that waits for nobody, shorter than any patience of ours.
 const AT_ONCE: Duration = Duration::from_secs(5);
@@ -38,14 +38,25 @@ async fn an_idle_outbox_does_not_hold_back_the_log_of_a_busy_neighbour() {
 
 #[tokio::test]
 async fn a_quiet_database_is_not_taken_for_a_dead_one() {
-    // GIVEN a database in which nothing happens
     let postgres = Postgres::start(17, &[("autovacuum", "off")]);
     let scene = Scene::on(&postgres, Kafka::shared(), "quiet").await;
+    quiet_for(scene, Duration::from_secs(90)).await;
+}
+
+on_every_binlog!(a_quiet_server_is_not_taken_for_a_dead_one: "quiet", own server, shared kafka);
+
+/// Longer than the silence after which a server is given up.
+async fn a_quiet_server_is_not_taken_for_a_dead_one(scene: Scene<'_, impl Outbox>) {
+    quiet_for(scene, Duration::from_secs(40)).await;
+}
+
+async fn quiet_for(scene: Scene<'_, impl Outbox>, time: Duration) {
+    // GIVEN a database in which nothing happens
     scene.init();
     let mut run = scene.start().await;
 
-    // WHEN that lasts for 90 s
-    sleep(Duration::from_secs(90)).await;
+    // WHEN that lasts
+    sleep(time).await;
 
     // THEN the connection is the same, and nothing was complained of
     assert!(run.is_running(), "{}", run.tail());
@@ -64,20 +75,29 @@ async fn a_quiet_database_is_not_taken_for_a_dead_one() {
 async fn the_database_stops_at_once_while_kafka_answers() {
     let postgres = Postgres::start(17, &[]);
     let scene = Scene::on(&postgres, Kafka::shared(), "stops").await;
+    stopped_within(scene, AT_ONCE).await;
+}
+
+on_every_binlog!(stopped_while_kafka_answers: "stops", own server, shared kafka);
+
+/// These servers need longer than PostgreSQL to write their pages, whoever listens.
+async fn stopped_while_kafka_answers(scene: Scene<'_, impl Outbox>) {
+    stopped_within(scene, 3 * AT_ONCE).await;
+}
+
+async fn stopped_within(scene: Scene<'_, impl Outbox>, limit: Duration) {
     scene.init();
     let run = scene.start().await;
 
     // WHEN it is stopped while the outbox is idle, THEN it is not held up
     sleep(Duration::from_secs(1)).await;
-    stops_at_once(&postgres);
-    postgres.start_again();
+    not_held_up(&scene.database, limit);
+    scene.database.start_server_again();
 
     // AND neither just after a load
-    let client = scene.database.connect().await;
-    let mut written = bulk_rows(&client, &scene.namespace, 5000, 100).await;
-    drop(client);
-    stops_at_once(&postgres);
-    postgres.start_again();
+    let mut written = scene.database.bulk_rows(&scene.namespace, 5000, 100).await;
+    not_held_up(&scene.database, limit);
+    scene.database.start_server_again();
 
     // AND all goes on afterwards
     written.add(scene.commit_events(10).await);
@@ -144,6 +164,12 @@ async fn the_database_stops_at_once_while_kafka_is_away_and_the_outbox_is_idle()
     let verdict = scene.judge_within(&written, LIMIT).await;
     verdict.assert_at_least_once();
     run.ask_to_stop().await;
+}
+
+#[track_caller]
+fn not_held_up(database: &impl Outbox, limit: Duration) {
+    let took = database.stop_server();
+    assert!(took < limit, "the server's stop took {took:?}");
 }
 
 #[track_caller]

@@ -1,14 +1,11 @@
 //! Several instances of one pipeline: one works, the others stand by, and no two ever work at the same time.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Load, Writing};
-use tokio::task::JoinHandle;
+use headwater_testkit::{Load, Outbox, Writing};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Running, Scene};
+use crate::scene::{LIMIT, Running, Scene, on_every_binlog};
 
 const CARRYING: &str = "carrying events";
 const STANDING_BY: &str = "standing by";
@@ -17,9 +14,15 @@ const TAKE_OVER: Duration = Duration::from_secs(5);
 
 #[tokio::test]
 async fn another_instance_takes_over_when_the_first_is_killed_or_stopped() {
+    another_takes_over(Scene::shared(17, "three").await).await;
+}
+
+on_every_binlog!(another_takes_over: "three", shared server, shared kafka);
+
+async fn another_takes_over(scene: Scene<'_, impl Outbox>) {
     // GIVEN three instances under load, one at work and two that say once that they stand by
-    let scene = Scene::ready(17, "three").await;
-    let witness = Witness::start(&scene).await;
+    scene.init();
+    let witness = scene.database.witness();
     let writing = load(&scene, 51);
     let mut first = scene.start().await;
     let mut others = vec![scene.spawn(&["run"]), scene.spawn(&["run"])];
@@ -46,7 +49,7 @@ async fn another_instance_takes_over_when_the_first_is_killed_or_stopped() {
     assert_eq!(stood_by, [1, 1], "each says once that it stands by");
     let verdict = scene.stop_and_judge(third, &written).await;
     verdict.assert_at_least_once();
-    assert_eq!(witness.most_at_work().await, 1);
+    assert_eq!(witness.most_at_work(), 1);
 }
 
 #[tokio::test]
@@ -75,7 +78,7 @@ async fn an_instance_that_stands_by_stops_when_asked() {
 async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
     // GIVEN three instances, started at once, under load
     let scene = Scene::ready(17, "paused").await;
-    let witness = Witness::start(&scene).await;
+    let witness = scene.database.witness();
     let writing = load(&scene, 52);
     let mut others: Vec<Running> = (0..3).map(|_| scene.spawn(&["run"])).collect();
     let mut first = at_work(&mut others, LIMIT).await;
@@ -115,15 +118,15 @@ async fn an_instance_that_was_paused_and_wakes_up_finds_another_at_work() {
     }
     let verdict = scene.judge_within(&written, Duration::ZERO).await;
     verdict.assert_at_least_once();
-    assert_eq!(witness.most_at_work().await, 1);
+    assert_eq!(witness.most_at_work(), 1);
 }
 
-fn load(scene: &Scene<'_>, seed: u64) -> Writing {
+fn load(scene: &Scene<'_, impl Outbox>, seed: u64) -> Writing {
     let load = Load {
         rate: Some(100),
         ..Load::new(&scene.namespace, headwater_testkit::seed(seed))
     };
-    load.start(&scene.database.url())
+    load.start(&scene.database.owner_url())
 }
 
 /// Lets the load go on for a while, so that what comes next comes in the middle of it.
@@ -160,37 +163,3 @@ async fn at_work_again(runs: &[Running], times: usize, limit: Duration) {
         sleep(Duration::from_millis(50)).await;
     }
 }
-
-/// Looks again and again how many walsenders stream the database's log.
-struct Witness {
-    enough: Arc<AtomicBool>,
-    most: JoinHandle<i64>,
-}
-
-impl Witness {
-    async fn start(scene: &Scene<'_>) -> Self {
-        let client = scene.database.connect().await;
-        let database = scene.database.name().to_owned();
-        let enough = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&enough);
-        let most = tokio::spawn(async move {
-            let mut most = 0;
-            while !seen.load(Ordering::Relaxed) {
-                let row = client.query_one(STREAMING, &[&database]).await.unwrap();
-                most = most.max(row.get(0));
-                sleep(Duration::from_millis(20)).await;
-            }
-            most
-        });
-        Self { enough, most }
-    }
-
-    async fn most_at_work(self) -> i64 {
-        self.enough.store(true, Ordering::Relaxed);
-        self.most.await.unwrap()
-    }
-}
-
-const STREAMING: &str =
-    "SELECT count(*) FROM pg_stat_replication r JOIN pg_stat_activity a USING (pid)
-    WHERE a.datname = $1 AND r.state IN ('catchup', 'streaming')";

@@ -2,18 +2,42 @@
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Kafka, KafkaOptions, Postgres, Written, bulk_rows, check, long, unique};
+use headwater_testkit::{Kafka, KafkaOptions, Outbox, Postgres, Written, check, long, unique};
 use tokio::time::sleep;
 
-use crate::scene::{Event, LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
 
 const WAITING: &str = "waiting for Kafka";
 
 #[tokio::test]
 async fn what_is_committed_while_kafka_is_away_is_not_lost_though_headwater_is_killed_too() {
-    // GIVEN a pipeline at work
     let kafka = Kafka::start(1);
     let scene = Scene::on(Postgres::shared(17), &kafka, "away").await;
+    committed_while_kafka_is_away(scene, async |scene| {
+        let last_ack = scene.database.wal_lsn().await;
+        async move |scene: &Scene<'_>, time| {
+            nothing_is_confirmed_after(last_ack, scene, time).await;
+        }
+    })
+    .await;
+}
+
+on_every_binlog!(committed_while_it_is_away_nothing_is_lost: "away", shared server, own kafka);
+
+/// There is nobody to confirm to but Kafka, which is away.
+async fn committed_while_it_is_away_nothing_is_lost(scene: Scene<'_, impl Outbox>) {
+    committed_while_kafka_is_away(scene, async |_| async |_: &_, time| sleep(time).await).await;
+}
+
+/// `watch` begins to watch when Kafka is away; what it gives sees for a while that nothing is confirmed.
+async fn committed_while_kafka_is_away<'a, D: Outbox, W>(
+    scene: Scene<'a, D>,
+    watch: impl AsyncFn(&Scene<'a, D>) -> W,
+) where
+    W: AsyncFn(&Scene<'a, D>, Duration),
+{
+    // GIVEN a pipeline at work
+    let kafka = scene.kafka;
     scene.init();
     let mut run = scene.start().await;
     let mut written = scene.commit_events(100).await;
@@ -21,17 +45,21 @@ async fn what_is_committed_while_kafka_is_away_is_not_lost_though_headwater_is_k
 
     // WHEN Kafka is killed, and 50,000 rows are committed
     kafka.kill9(0);
-    let last_ack = scene.database.wal_lsn().await;
-    let client = scene.database.connect().await;
-    written.add(bulk_rows(&client, &scene.namespace, 50_000, 100).await);
+    let nothing_is_confirmed = watch(&scene).await;
+    written.add(
+        scene
+            .database
+            .bulk_rows(&scene.namespace, 50_000, 100)
+            .await,
+    );
 
     // THEN the slot stays before them, also when the log is given up after 10 s without an ack
-    nothing_is_confirmed_after(last_ack, &scene, Duration::from_secs(12)).await;
+    nothing_is_confirmed(&scene, Duration::from_secs(12)).await;
     assert!(run.is_running(), "{}", run.tail());
 
     // AND when Headwater is killed, Kafka comes back and Headwater comes back, all of them arrive
     run.kill9();
-    nothing_is_confirmed_after(last_ack, &scene, Duration::ZERO).await;
+    nothing_is_confirmed(&scene, Duration::ZERO).await;
     kafka.start_again(0);
     kafka.wait_ready().await;
     let run = scene.start().await;

@@ -4,24 +4,33 @@
 
 use std::time::Duration;
 
-use headwater_testkit::{Load, Pipeline, long, unique};
+use headwater_testkit::{Load, Outbox, Pipeline, long, unique};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Scene, headwater};
+use crate::scene::{LIMIT, Scene, headwater, on_every_binlog};
 
 #[tokio::test]
 async fn killed_again_and_again_under_load_it_loses_and_reorders_nothing() {
+    let scene = Scene::shared(17, "kills").await;
+    killed_under_load(scene, if long() { 30 } else { 10 }).await;
+}
+
+on_every_binlog!(killed_under_load_it_loses_and_reorders_nothing: "kills", shared server, shared kafka);
+
+async fn killed_under_load_it_loses_and_reorders_nothing(scene: Scene<'_, impl Outbox>) {
+    killed_under_load(scene, if long() { 30 } else { 5 }).await;
+}
+
+async fn killed_under_load(mut scene: Scene<'_, impl Outbox>, kills: u32) {
     // GIVEN a load that does not pause, and a broker that takes its time
-    let kills = if long() { 30 } else { 10 };
     let mut moments = Moments::new();
-    let mut scene = Scene::shared(17, "kills").await;
     scene.send_one_by_one();
     scene.init();
     let load = Load {
         rate: Some(200),
         ..Load::new(&scene.namespace, moments.seed)
     };
-    let load = load.start(&scene.database.url());
+    let load = load.start(&scene.database.owner_url());
     let backlogs = scene.another_namespace("backlog").await;
 
     // WHEN each run is killed at some moment of its first seconds, while it starts, reads, waits or confirms

@@ -1,4 +1,4 @@
-//! Black-box tests of the built program on real PostgreSQL and Kafka: one file a promise.
+//! Black-box tests of the built program on real databases and Kafka: one file a promise.
 //!
 //! Each test is GIVEN / WHEN / THEN: servers and a load, something that happens, and what the checker counts afterwards.
 
@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod admin;
+mod binlog;
 mod blocked;
 mod check_rows;
 mod failover;

@@ -1,6 +1,6 @@
 //! Memory depends on what may be in flight, not on how large a transaction or its rows are.
 
-use headwater_testkit::bulk_rows;
+use headwater_testkit::{Kafka, Mysql, Outbox, Server};
 
 use crate::scene::{LIMIT, Scene};
 
@@ -28,14 +28,51 @@ async fn memory_stays_flat_whatever_a_transaction_holds() {
     );
 }
 
+#[tokio::test]
+async fn memory_stays_flat_on_mysql_9_7() {
+    memory_stays_flat_on(Mysql::shared(Server::MySql97)).await;
+}
+
+#[tokio::test]
+async fn memory_stays_flat_on_mariadb_10_11() {
+    memory_stays_flat_on(Mysql::shared(Server::MariaDb1011)).await;
+}
+
+#[tokio::test]
+async fn memory_stays_flat_on_mariadb_11_8() {
+    memory_stays_flat_on(Mysql::shared(Server::MariaDb118)).await;
+}
+
+async fn memory_stays_flat_on(mysql: &'static Mysql) {
+    // GIVEN what a run needs to carry 1,000 small rows
+    let scene = || Scene::binlog(mysql, Kafka::shared(), "memory");
+    let small = peak_in(scene().await, 1000, 100).await;
+
+    // WHEN runs carry one transaction of 300,000 rows, and 1,000 rows of 100 kB
+    let many = peak_in(scene().await, 300_000, 100).await;
+    let wide = peak_in(scene().await, 1000, 100_000).await;
+
+    // THEN they need 40 MB more at most
+    println!("peaks in kB: {small} for 1,000 rows, {many} for 300,000, {wide} for 1,000 of 100 kB");
+    for peak in [many, wide] {
+        assert!(peak < small + ALLOWANCE, "{peak} kB, against {small} kB");
+    }
+}
+
 /// The most memory, in kB, that a run needed to carry one transaction, all of which arrived, once. Which rows they were is
 /// looked at elsewhere (`stop.rs`): reading half a gigabyte back would only prove the reader's patience.
 async fn peak_of(rows: u32, payload_bytes: usize) -> u64 {
     // Not the server of most tests: a slot is made only when long transactions have ended.
-    let scene = Scene::ready(18, "memory").await;
+    peak_in(Scene::shared(18, "memory").await, rows, payload_bytes).await
+}
+
+async fn peak_in(scene: Scene<'_, impl Outbox>, rows: u32, payload_bytes: usize) -> u64 {
+    scene.init();
     let mut run = scene.start().await;
-    let client = scene.database.connect().await;
-    bulk_rows(&client, &scene.namespace, rows, payload_bytes).await;
+    scene
+        .database
+        .bulk_rows(&scene.namespace, rows, payload_bytes)
+        .await;
     let count = u64::from(rows);
     let all = scene
         .kafka

@@ -4,8 +4,8 @@ use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
 use headwater_testkit::{
-    Committed, Consumed, Database, Headwater, Kafka, Pipeline, Postgres, Run, Verdict, Written,
-    check, unique,
+    Committed, Consumed, Database, Headwater, Kafka, Mysql, MysqlDatabase, Outbox, Pipeline,
+    Postgres, Run, Verdict, Written, check, unique,
 };
 use tokio::time::sleep;
 use uuid::Uuid;
@@ -16,8 +16,65 @@ pub const LIMIT: Duration = Duration::from_mins(1);
 /// The longest that a stop may take: the program's own patience, and some for a busy machine.
 pub const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-pub struct Scene<'a> {
-    pub database: Database<'a>,
+/// A promise to MySQL and MariaDB, as one test for each: `$promise` is given a [`Scene`] on a server that all tests share
+/// or on one of its own, with the Kafka that all share or one of its own.
+macro_rules! on_every_binlog {
+    ($promise:ident: $hint:literal, $server:ident server, $kafka:ident kafka) => {
+        mod $promise {
+            use headwater_testkit::{Kafka, Mysql, Server};
+
+            #[tokio::test]
+            async fn on_mysql_9_7() {
+                let (mysql, kafka) = (
+                    $crate::scene::mysql!($server, Server::MySql97),
+                    $crate::scene::kafka!($kafka),
+                );
+                super::$promise($crate::scene::Scene::binlog(mysql, kafka, $hint).await).await;
+            }
+
+            #[tokio::test]
+            async fn on_mariadb_10_11() {
+                let (mysql, kafka) = (
+                    $crate::scene::mysql!($server, Server::MariaDb1011),
+                    $crate::scene::kafka!($kafka),
+                );
+                super::$promise($crate::scene::Scene::binlog(mysql, kafka, $hint).await).await;
+            }
+
+            #[tokio::test]
+            async fn on_mariadb_11_8() {
+                let (mysql, kafka) = (
+                    $crate::scene::mysql!($server, Server::MariaDb118),
+                    $crate::scene::kafka!($kafka),
+                );
+                super::$promise($crate::scene::Scene::binlog(mysql, kafka, $hint).await).await;
+            }
+        }
+    };
+}
+
+macro_rules! mysql {
+    (shared, $server:expr) => {
+        Mysql::shared($server)
+    };
+    (own, $server:expr) => {
+        &Mysql::start($server, &[])
+    };
+}
+
+macro_rules! kafka {
+    (shared) => {
+        Kafka::shared()
+    };
+    (own) => {
+        &Kafka::start(1)
+    };
+}
+
+pub(crate) use {kafka, mysql, on_every_binlog};
+
+pub struct Scene<'a, D: Outbox = Database<'a>> {
+    pub database: D,
     pub kafka: &'a Kafka,
     pub pipeline: Pipeline,
     pub headwater: Headwater,
@@ -42,8 +99,20 @@ impl Scene<'static> {
 
 impl<'a> Scene<'a> {
     pub async fn on(postgres: &'a Postgres, kafka: &'a Kafka, hint: &str) -> Self {
-        let database = postgres.database(hint).await;
-        let pipeline = Pipeline::new(&unique(hint), &database.url(), &kafka.brokers());
+        Self::with(postgres.database(hint).await, kafka, hint).await
+    }
+}
+
+impl<'a> Scene<'a, MysqlDatabase<'a>> {
+    pub async fn binlog(mysql: &'a Mysql, kafka: &'a Kafka, hint: &str) -> Self {
+        Self::with(mysql.database(hint).await, kafka, hint).await
+    }
+}
+
+impl<'a, D: Outbox> Scene<'a, D> {
+    async fn with(database: D, kafka: &'a Kafka, hint: &str) -> Self {
+        let mut pipeline = Pipeline::new(&unique(hint), &database.url(), &kafka.brokers());
+        pipeline.source = database.source_lines();
         let headwater = headwater(&pipeline);
         let mut scene = Self {
             database,
@@ -84,36 +153,15 @@ impl<'a> Scene<'a> {
         self.configure();
     }
 
-    /// Commits 2,000 events: in one transaction in odd rounds, else in one each, so that there is a position after each.
+    /// Commits 2,000 events: in one transaction in odd rounds, else in one each.
     pub async fn commit_backlog(&self, namespace: &str, round: u32) {
-        let commit = if round.is_multiple_of(2) {
-            "COMMIT;"
-        } else {
-            ""
-        };
-        let sql = format!(
-            "DO $$ BEGIN FOR n IN 1..2000 LOOP
-                INSERT INTO eventlog.events VALUES (gen_random_uuid(), '{namespace}', gen_random_uuid(), 'Backlog', '{{}}',
-                    now(), now(), 'r{round}-k' || n % 10, 'Wallet', 'WalletChangedEvent', jsonb_build_object('seq', n),
-                    now(), false);
-                {commit}
-            END LOOP; END $$"
-        );
-        self.database.execute(&sql).await;
+        self.database.commit_backlog(namespace, round).await;
     }
 
     /// The events that the table holds, for a namespace whose writers were never interrupted.
     pub async fn committed_in(&self, namespace: &str) -> Written {
-        let client = self.database.connect().await;
-        let sql = "SELECT id::text, model_id, (payload->>'seq')::bigint FROM eventlog.events WHERE namespace = $1";
-        let rows = client.query(sql, &[&namespace]).await.unwrap();
-        let events = rows.iter().map(|row| Committed {
-            id: row.get::<_, String>(0).parse().unwrap(),
-            key: row.get(1),
-            seq: row.get(2),
-        });
         Written {
-            committed: events.collect(),
+            committed: self.database.events(namespace).await,
             ..Written::default()
         }
     }
@@ -163,14 +211,25 @@ impl<'a> Scene<'a> {
     /// Commits events, one transaction each, under keys of their own.
     pub async fn commit_events(&self, count: i64) -> Written {
         let key = unique("burst");
-        let client = self.database.connect().await;
-        let mut written = Written::default();
-        for seq in 1..=count {
-            let event = Event::new(&self.namespace, &key, seq);
-            client.batch_execute(&event.insert()).await.unwrap();
-            written.committed.push(event.committed());
+        let events: Vec<Event> = (1..=count)
+            .map(|seq| Event::new(&self.namespace, &key, seq))
+            .collect();
+        let inserts: Vec<String> = events.iter().map(|event| self.insert(event)).collect();
+        self.database.execute_each(&inserts).await;
+        Written {
+            committed: events.iter().map(Event::committed).collect(),
+            ..Written::default()
         }
-        written
+    }
+
+    /// The event as a statement, into this database's outbox.
+    pub fn insert(&self, event: &Event) -> String {
+        event.insert_into(self.database.table(), &[])
+    }
+
+    /// With other values than usual: column and SQL expression.
+    pub fn insert_with(&self, event: &Event, changed: &[(&str, &str)]) -> String {
+        event.insert_into(self.database.table(), changed)
     }
 }
 
@@ -242,7 +301,7 @@ impl Event {
         vec![
             ("id", format!("'{id}'")),
             ("namespace", format!("'{namespace}'")),
-            ("action_id", "gen_random_uuid()".to_owned()),
+            ("action_id", format!("'{}'", Uuid::new_v4())),
             ("action_name", "'TestAction'".to_owned()),
             ("action_params", "'{}'".to_owned()),
             ("started_date", "now()".to_owned()),
@@ -258,9 +317,13 @@ impl Event {
 
     /// The row without an event that an action without events leaves.
     pub fn insert_sentinel(&self) -> String {
+        self.insert_sentinel_into("eventlog.events")
+    }
+
+    pub fn insert_sentinel_into(&self, table: &str) -> String {
         let null = |column| (column, "NULL");
         let nulls = ["model_id", "model_type", "event_type", "payload"].map(null);
-        self.insert_with(&nulls)
+        self.insert_into(table, &nulls)
     }
 }
 

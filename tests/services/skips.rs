@@ -5,9 +5,9 @@ mod columns;
 mod failures;
 mod message;
 
-use headwater_testkit::{Load, Written};
+use headwater_testkit::{Load, MysqlDatabase, Outbox, Written};
 
-use crate::scene::{Event, Scene};
+use crate::scene::{Event, Scene, on_every_binlog};
 
 /// Publications as they are found in the wild, made by somebody else.
 const EVERYTHING: &str = "CREATE PUBLICATION theirs FOR ALL TABLES";
@@ -35,21 +35,73 @@ async fn only_inserted_events_are_published_though_all_operations_of_all_tables_
     only_inserted_events_are_published(scene).await;
 }
 
+on_every_binlog!(only_inserts_are_events: "skips", shared server, shared kafka);
+
+async fn only_inserts_are_events(scene: Scene<'_, MysqlDatabase<'_>>) {
+    only_inserted_events(scene, mysql_steps).await;
+}
+
 async fn only_inserted_events_are_published(scene: Scene<'_>) {
+    only_inserted_events(scene, postgres_steps).await;
+}
+
+/// Events that are inserted, whatever becomes of their rows; a sentinel; and one that is in no outbox.
+struct Cast {
+    events: [Event; 5],
+    sentinel: Event,
+    other: Event,
+}
+
+async fn only_inserted_events<'a, D: Outbox>(
+    scene: Scene<'a, D>,
+    steps: fn(&Scene<'a, D>, &Cast) -> Vec<String>,
+) {
     // GIVEN a pipeline at work
     scene.init();
     let run = scene.start().await;
 
     // WHEN all that can happen to a table happens to the outbox and to its neighbours
     let event = |seq| Event::new(&scene.namespace, "k", seq);
-    let [first, second, third, fourth, fifth, sentinel, other] = [1, 2, 3, 4, 5, 6, 7].map(event);
-    let update = |e: &Event| {
-        format!(
-            "UPDATE eventlog.events SET delivered = true WHERE id = '{}';",
-            e.id
-        )
+    let cast = Cast {
+        events: [1, 2, 3, 4, 5].map(event),
+        sentinel: event(6),
+        other: event(7),
     };
-    let delete = |e: &Event| format!("DELETE FROM eventlog.events WHERE id = '{}';", e.id);
+    scene.database.execute_each(&steps(&scene, &cast)).await;
+
+    // THEN the inserted events arrive, once each, whatever became of their rows
+    let written = Written {
+        committed: cast.events.iter().map(Event::committed).collect(),
+        sentinels: [cast.sentinel.id].into(),
+        rolled_back: [cast.other.id].into(),
+    };
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+}
+
+fn update(table: &str, event: &Event) -> String {
+    format!(
+        "UPDATE {table} SET delivered = true WHERE id = '{}';",
+        event.id
+    )
+}
+
+fn delete(table: &str, event: &Event) -> String {
+    format!("DELETE FROM {table} WHERE id = '{}';", event.id)
+}
+
+/// A sentinel that an UPDATE makes look like an event is still no insert.
+fn disguise(table: &str, sentinel: &Event) -> String {
+    format!(
+        "UPDATE {table} SET event_type = 'x', payload = '{{}}' WHERE id = '{}'",
+        sentinel.id
+    )
+}
+
+fn postgres_steps(scene: &Scene<'_>, cast: &Cast) -> Vec<String> {
+    let [first, second, third, fourth, fifth] = &cast.events;
+    let (sentinel, other) = (&cast.sentinel, &cast.other);
+    let table = scene.database.table();
     let again = |e: &Event, action: &str| {
         let insert = e.insert();
         format!(
@@ -57,16 +109,12 @@ async fn only_inserted_events_are_published(scene: Scene<'_>) {
             insert.trim_end_matches(';')
         )
     };
-    let steps = [
+    vec![
         first.insert(),
         sentinel.insert_sentinel(),
-        update(&first),
-        // A sentinel that an UPDATE makes look like an event is still no insert.
-        format!(
-            "UPDATE eventlog.events SET event_type = 'x', payload = '{{}}' WHERE id = '{}'",
-            sentinel.id
-        ),
-        delete(&first),
+        update(table, first),
+        disguise(table, sentinel),
+        delete(table, first),
         "CREATE TABLE public.events (LIKE eventlog.events INCLUDING ALL)".to_owned(),
         "CREATE TABLE eventlog.events_archive (LIKE eventlog.events INCLUDING ALL)".to_owned(),
         other.insert_into("public.events", &[]),
@@ -76,12 +124,12 @@ async fn only_inserted_events_are_published(scene: Scene<'_>) {
         format!(
             "BEGIN; {} {} SELECT pg_logical_emit_message(true, 'test', 'amid'); {} {} COMMIT",
             second.insert(),
-            update(&second),
-            delete(&second),
+            update(table, second),
+            delete(table, second),
             third.insert()
         ),
-        again(&third, "NOTHING"),
-        again(&third, "UPDATE SET delivered = true"),
+        again(third, "NOTHING"),
+        again(third, "UPDATE SET delivered = true"),
         "TRUNCATE eventlog.events".to_owned(),
         fourth.insert(),
         format!(
@@ -89,27 +137,51 @@ async fn only_inserted_events_are_published(scene: Scene<'_>) {
             fifth.insert()
         ),
         format!("BEGIN; {} ROLLBACK", other.insert()),
-        update(&fifth),
-    ];
-    let client = scene.database.connect().await;
-    for step in &steps {
-        client
-            .batch_execute(step)
-            .await
-            .unwrap_or_else(|e| panic!("{step}: {e:?}"));
-    }
+        update(table, fifth),
+    ]
+}
 
-    // THEN the inserted events arrive, once each, whatever became of their rows
-    let written = Written {
-        committed: [first, second, third, fourth, fifth]
-            .iter()
-            .map(Event::committed)
-            .collect(),
-        sentinels: [sentinel.id].into(),
-        rolled_back: [other.id].into(),
-    };
-    let verdict = scene.stop_and_judge(run, &written).await;
-    verdict.assert_exactly_once();
+fn mysql_steps(scene: &Scene<'_, MysqlDatabase<'_>>, cast: &Cast) -> Vec<String> {
+    let [first, second, third, fourth, fifth] = &cast.events;
+    let (sentinel, other) = (&cast.sentinel, &cast.other);
+    let table = scene.database.table();
+    let insert = |event: &Event| scene.insert(event);
+    let again = insert(third);
+    let again = again.trim_end_matches(';');
+    vec![
+        insert(first),
+        sentinel.insert_sentinel_into(table),
+        update(table, first),
+        disguise(table, sentinel),
+        delete(table, first),
+        "CREATE TABLE events_archive LIKE events".to_owned(),
+        "CREATE TABLE loose LIKE events".to_owned(),
+        "ALTER TABLE loose ENGINE = MyISAM".to_owned(),
+        other.insert_into("events_archive", &[]),
+        other.insert_into("loose", &[]),
+        format!(
+            "BEGIN; {} {} {} {} COMMIT",
+            insert(second),
+            update(table, second),
+            delete(table, second),
+            insert(third)
+        ),
+        again.replacen("INSERT", "INSERT IGNORE", 1),
+        format!("{again} ON DUPLICATE KEY UPDATE delivered = true"),
+        "CREATE TRIGGER archived AFTER INSERT ON events FOR EACH ROW DELETE FROM events_archive WHERE id = NEW.id".to_owned(),
+        "TRUNCATE events".to_owned(),
+        insert(fourth),
+        "DROP TRIGGER archived".to_owned(),
+        format!("BEGIN; DELETE FROM events; {} COMMIT", insert(fifth)),
+        format!("BEGIN; {} ROLLBACK", insert(other)),
+        format!(
+            "BEGIN; SAVEPOINT s; {} ROLLBACK TO SAVEPOINT s; COMMIT",
+            insert(other)
+        ),
+        update(table, fifth),
+        "CREATE TEMPORARY TABLE passing LIKE events".to_owned(),
+        other.insert_into("passing", &[]),
+    ]
 }
 
 #[tokio::test]

@@ -2,22 +2,33 @@
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Headwater, Kafka, Load, Pipeline, Postgres, bulk_rows, check, unique};
+use headwater_testkit::{Headwater, Kafka, Load, Outbox, Pipeline, Postgres, check, unique};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Running, STOP_LIMIT, Scene, headwater};
+use crate::scene::{LIMIT, Running, STOP_LIMIT, Scene, headwater, on_every_binlog};
 
 #[tokio::test]
 async fn stopped_under_load_and_started_again_it_doubles_nothing() {
+    stopped_under(Scene::shared(17, "stop").await, 200).await;
+}
+
+on_every_binlog!(stopped_under_load_it_doubles_nothing: "stop", shared server, shared kafka);
+
+/// Nothing holds these readers up: what is in flight must be acked within the patience for a stop.
+async fn stopped_under_load_it_doubles_nothing(mut scene: Scene<'_, impl Outbox>) {
+    scene.pipeline.sink += "max_in_flight = { messages = 2000 }\n";
+    stopped_under(scene, 50).await;
+}
+
+async fn stopped_under(mut scene: Scene<'_, impl Outbox>, transactions_a_second: u32) {
     // GIVEN a pipeline under load, and a broker that takes its time
-    let mut scene = Scene::shared(17, "stop").await;
     scene.send_one_by_one();
     scene.init();
     let load = Load {
-        rate: Some(200),
+        rate: Some(transactions_a_second),
         ..Load::new(&scene.namespace, headwater_testkit::seed(6))
     };
-    let load = load.start(&scene.database.url());
+    let load = load.start(&scene.database.owner_url());
     let backlogs = scene.another_namespace("backlog").await;
 
     // WHEN it is stopped by SIGTERM and by SIGINT, while much waits for its acks, and started again each time
@@ -46,10 +57,18 @@ async fn stopped_under_load_and_started_again_it_doubles_nothing() {
 
 #[tokio::test]
 async fn stopped_amid_a_large_transaction_it_reads_on_to_its_end() {
+    stopped_amid_it_reads_on(Scene::shared(18, "stop").await).await;
+}
+
+on_every_binlog!(stopped_amid_it_reads_on: "stop", shared server, shared kafka);
+
+async fn stopped_amid_it_reads_on(scene: Scene<'_, impl Outbox>) {
     // GIVEN a transaction of 300,000 rows, of which a part has arrived
-    let scene = Scene::ready(18, "stop").await;
-    let client = scene.database.connect().await;
-    let written = bulk_rows(&client, &scene.namespace, 300_000, 10).await;
+    scene.init();
+    let written = scene
+        .database
+        .bulk_rows(&scene.namespace, 300_000, 10)
+        .await;
     let mut run = scene.start().await;
     assert!(
         scene

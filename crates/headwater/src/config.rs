@@ -21,11 +21,12 @@ use std::path::{Path, PathBuf};
 
 pub use check::{
     Admin, Compression, Config, Database, Encode, Kafka, KafkaTls, KafkaTlsMode, Listen, Log,
-    LogFormat, LogLevel, PasswordLogin, PositionStore, Postgres, Property, Route, Sasl,
+    LogFormat, LogLevel, MySql, PasswordLogin, PositionStore, Postgres, Property, Route, Sasl,
     SaslMechanism, SinkKind, Snapshot, Tls, Token, TokenLogin,
 };
 pub use problem::ConfigError;
 pub use schema::SchemaFiles;
+pub use secret::Password;
 pub use url::{Host, Listening};
 
 use problem::{Place, Problem};

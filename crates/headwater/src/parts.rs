@@ -9,7 +9,7 @@ use headwater_core::event::Outbox;
 use headwater_core::rights::Rights;
 use headwater_core::route::{Route, Topics};
 use headwater_encode::Encoder;
-use headwater_source::{postgres, sqlite};
+use headwater_source::{OwnFiles, Password, Server, Tls, TlsFlaw, mysql, postgres, sqlite};
 
 use crate::config::{self, Config, ConfigError};
 use crate::pipeline::{Bound, Preparer};
@@ -20,6 +20,7 @@ pub use outlet::{AnyPositions, AnySink, Outlet, form};
 /// The database of a configuration, as its source knows it.
 pub enum Database {
     Postgres(postgres::Settings),
+    MySql(mysql::Settings),
     Sqlite(sqlite::Settings),
 }
 
@@ -35,6 +36,7 @@ pub fn database(config: &Config) -> Result<Database, ConfigError> {
         config::Database::Postgres(postgres) => {
             Database::Postgres(postgres_settings(config, postgres)?)
         }
+        config::Database::MySql(mysql) => Database::MySql(mysql_settings(config, mysql)?),
     })
 }
 
@@ -43,24 +45,12 @@ fn postgres_settings(
     postgres: &config::Postgres,
 ) -> Result<postgres::Settings, ConfigError> {
     let table = &config.source().table;
-    let password = postgres.password.clone();
-    let server = |it: &config::Listening| postgres::Server {
-        host: match &it.host {
-            config::Host::Tcp(name) => name.clone(),
-            config::Host::Socket(folder) => folder.display().to_string(),
-        },
-        port: it.port,
-    };
     Ok(postgres::Settings {
         name: config.name().to_owned(),
-        servers: postgres.servers.iter().map(server).collect(),
+        servers: servers(&postgres.servers),
         tls: tls(&postgres.tls)?,
         user: postgres.user.clone(),
-        // Read anew for each connection: the file or the command's answer may have changed since.
-        password: Arc::new(move || match password.read("source.password") {
-            Ok(secret) => Ok(secret.map(|secret| secret.expose().to_owned())),
-            Err(error) => Err(error.to_string()),
-        }),
+        password: password(&postgres.password),
         database: postgres.database.clone(),
         schema: table.schema.clone().unwrap_or_else(|| "public".into()),
         table: table.name.clone(),
@@ -70,18 +60,54 @@ fn postgres_settings(
     })
 }
 
+fn mysql_settings(config: &Config, mysql: &config::MySql) -> Result<mysql::Settings, ConfigError> {
+    let table = &config.source().table;
+    Ok(mysql::Settings {
+        name: config.name().to_owned(),
+        flavor: mysql.flavor,
+        servers: servers(&mysql.servers),
+        tls: tls(&mysql.tls)?,
+        user: mysql.user.clone(),
+        password: password(&mysql.password),
+        schema: table.schema.clone().unwrap_or_default(),
+        table: table.name.clone(),
+        server_id: mysql.server_id,
+        silence_timeout: mysql.silence_timeout,
+    })
+}
+
+fn servers(listening: &[config::Listening]) -> Vec<Server> {
+    let server = |it: &config::Listening| Server {
+        host: match &it.host {
+            config::Host::Tcp(name) => name.clone(),
+            config::Host::Socket(path) => path.display().to_string(),
+        },
+        port: it.port,
+    };
+    listening.iter().map(server).collect()
+}
+
+/// Read anew for each connection: the file or the command's answer may have changed since.
+fn password(password: &config::Password) -> Password {
+    let password = password.clone();
+    Arc::new(move || match password.read("source.password") {
+        Ok(secret) => Ok(secret.map(|secret| secret.expose().to_owned())),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
 /// A file that cannot be used is told with the line of the key that names it.
-fn tls(tls: &config::Tls) -> Result<postgres::Tls, ConfigError> {
+fn tls(tls: &config::Tls) -> Result<Tls, ConfigError> {
     let ca = tls.ca.as_ref().map(|ca| ca.value().as_path());
-    let own = tls.own.as_ref().map(|(cert, key)| postgres::OwnFiles {
+    let own = tls.own.as_ref().map(|(cert, key)| OwnFiles {
         cert: cert.value(),
         key: key.value(),
     });
-    postgres::Tls::load(*tls.mode.value(), ca, own).map_err(|flaw| {
+    Tls::load(*tls.mode.value(), ca, own).map_err(|flaw| {
         let place = match (&flaw, &tls.ca, &tls.own) {
-            (postgres::TlsFlaw::Ca(_), Some(ca), _) => ca,
-            (postgres::TlsFlaw::Cert(_), _, Some((cert, _))) => cert,
-            (postgres::TlsFlaw::Key(_), _, Some((_, key))) => key,
+            (TlsFlaw::Ca(_), Some(ca), _) => ca,
+            (TlsFlaw::Cert(_), _, Some((cert, _))) => cert,
+            (TlsFlaw::Key(_), _, Some((_, key))) => key,
             _ => return tls.mode.problem(flaw),
         };
         place.problem(flaw)
@@ -99,6 +125,7 @@ pub fn rights(
     let topics = topics.collect::<Result<Vec<Topics>, ConfigError>>()?;
     let source = match database {
         Database::Postgres(settings) => Some(postgres::rights(settings)),
+        Database::MySql(settings) => Some(mysql::rights(settings)),
         // Whoever may read the file may do everything that is needed.
         Database::Sqlite(_) => None,
     };

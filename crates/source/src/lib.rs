@@ -2,8 +2,16 @@
 //!
 //! Never: know a topic, a format or a configuration file.
 
+pub mod mysql;
 pub mod postgres;
 pub mod sqlite;
 
+mod server;
+mod silence;
+mod tls;
+mod wire;
+
 pub use headwater_core::finding::{Finding, Level};
 pub use headwater_core::trouble::Error;
+pub use server::{Password, Server};
+pub use tls::{OwnFiles, Tls, TlsFlaw, TlsMode};

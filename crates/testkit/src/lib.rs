@@ -2,7 +2,8 @@
 //!
 //! Never: used by the program itself.
 //!
-//! What a service test does: start or share [`Postgres`] and [`Kafka`], take a fresh [`Database`], write a configuration
+//! What a service test does: start or share [`Postgres`] or [`Mysql`] and [`Kafka`], take a fresh [`Database`]
+//! or [`MysqlDatabase`], write a configuration
 //! with [`Pipeline`], run [`Headwater`], write with [`Load`] or [`bulk_rows`], read with [`Kafka::consume_all`], and judge
 //! with [`check`].
 
@@ -16,12 +17,15 @@ mod http;
 mod kafka;
 mod keeper;
 mod load;
+mod mysql;
+mod outbox;
 mod pipeline;
 mod place;
 mod port;
 mod postgres;
 mod process;
 mod proxy;
+mod witness;
 
 pub use canary::{Canaries, percent_encoded};
 pub use checker::{Reordered, Verdict, check};
@@ -29,10 +33,13 @@ pub use headwater::{Headwater, Output, Run};
 pub use http::{Page, get, request};
 pub use kafka::{Certificates, Consumed, Issuer, Kafka, KafkaOptions, Listener, Manner};
 pub use load::{Committed, Load, Writing, Written, bulk_rows};
+pub use mysql::{Mysql, MysqlDatabase, SecureMysql, Server};
+pub use outbox::Outbox;
 pub use pipeline::Pipeline;
 pub use port::free_port;
 pub use postgres::{CERTIFIED, Database, PASSWORD, Papers, Postgres, SecurePostgres, Shown, USER};
 pub use proxy::Proxy;
+pub use witness::Witness;
 
 /// A name that no other test uses: the hint and eight random characters, fit for a topic, a database or a pipeline.
 pub fn unique(hint: &str) -> String {

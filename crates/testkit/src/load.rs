@@ -10,12 +10,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use tokio_postgres::Client;
 use uuid::Uuid;
 
+mod client;
+mod mysql;
+mod postgres;
 mod row;
 mod writer;
 
+pub use mysql::mysql_bulk_rows;
+pub use postgres::bulk_rows;
 use writer::Writer;
 
 /// An event that is in the table for good.
@@ -60,7 +64,7 @@ pub struct Load {
     pub transactions: Option<u64>,
     /// Transactions a second, of all writers together.
     pub rate: Option<u32>,
-    /// Rollbacks, savepoints, COPY, sentinels and updates among the plain transactions.
+    /// Rollbacks, savepoints, another way to insert, sentinels and updates among the plain transactions.
     pub mixed: bool,
     pub seed: u64,
 }
@@ -81,8 +85,8 @@ impl Load {
         }
     }
 
-    /// Begins to write, in a thread of its own: a test that blocks does not hold the writers up. `url` is that of a
-    /// [`crate::Database`].
+    /// Begins to write, in a thread of its own: a test that blocks does not hold the writers up. `url` is the
+    /// application's, of a [`crate::Database`] or a [`crate::MysqlDatabase`].
     pub fn start(self, url: &str) -> Writing {
         let stop = Arc::new(AtomicBool::new(false));
         let events = Arc::new(AtomicU64::new(0));
@@ -165,39 +169,5 @@ impl Writing {
     /// Waits until the writers have done all their transactions.
     pub async fn finish(self) -> Written {
         self.written.await.expect("a writer panicked")
-    }
-}
-
-/// Commits `count` events of about `payload_bytes` each in one transaction, spread over up to a thousand keys.
-pub async fn bulk_rows(
-    client: &Client,
-    namespace: &str,
-    count: u32,
-    payload_bytes: usize,
-) -> Written {
-    let prefix = crate::unique("bulk");
-    let rows = client
-        .query(
-            row::BULK,
-            &[
-                &namespace,
-                &prefix,
-                &i64::from(count),
-                &i32::try_from(payload_bytes / 32).expect("a payload under 64 GB"),
-            ],
-        )
-        .await
-        .expect("bulk rows are inserted");
-    let committed = rows
-        .iter()
-        .map(|row| Committed {
-            id: Uuid::parse_str(row.get(0)).expect("a uuid"),
-            key: row.get(1),
-            seq: row.get(2),
-        })
-        .collect();
-    Written {
-        committed,
-        ..Written::default()
     }
 }

@@ -319,7 +319,7 @@ fn append(path: &Path, text: &str) {
 }
 
 /// Runs a future to its end in a thread of its own: callers may be inside a runtime, in a `Drop` or in neither.
-fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
+pub(crate) fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
     thread::scope(|scope| {
         let worker = scope.spawn(|| {
             tokio::runtime::Builder::new_current_thread()

@@ -16,6 +16,9 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use serde_json::json;
 use tokio_postgres::{Client, NoTls};
 
+#[path = "servers/mysql.rs"]
+mod mysql;
+
 const LIMIT: Duration = Duration::from_secs(30);
 
 async fn one(client: &Client, sql: &str) -> String {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use headwater_core::positions::Positions;
 use headwater_core::source::Origin;
+use headwater_source::mysql::{self, MySql};
 use headwater_source::postgres::{self, Postgres};
 use headwater_source::sqlite::{self, Sqlite};
 
@@ -28,6 +29,17 @@ pub async fn adopt(config: &Config) -> Result<(), Exit> {
             };
             let beginning = Beginning {
                 at: format!("{position}, where the slot {} stands", settings.slot),
+                position: serde_json::to_value(position).unwrap_or_default(),
+                source: serde_json::to_value(&identity).unwrap_or_default(),
+            };
+            begin_at(config, beginning).await
+        }
+        Database::MySql(settings) => {
+            let mut origin = MySql::new(settings.clone());
+            alone(config, &mut origin).await?;
+            let (position, identity) = mysql::present(&settings).await?;
+            let beginning = Beginning {
+                at: format!("{position}, the present end of the server's log"),
                 position: serde_json::to_value(position).unwrap_or_default(),
                 source: serde_json::to_value(&identity).unwrap_or_default(),
             };

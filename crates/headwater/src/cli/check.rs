@@ -6,7 +6,7 @@ use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
 use headwater_core::rights::Rights;
 use headwater_encode::SchemaError;
-use headwater_source::{postgres, sqlite};
+use headwater_source::{mysql, postgres, sqlite};
 use serde::Serialize;
 
 use super::{Exit, Format};
@@ -102,6 +102,7 @@ async fn source(
     let outbox = parts::outbox();
     let mut findings = match database {
         Database::Postgres(settings) => postgres::check(settings, &outbox, record).await,
+        Database::MySql(settings) => mysql::check(settings, &outbox, record).await,
         Database::Sqlite(settings) => sqlite::setup::check(settings, &outbox, record).await,
     };
     // Of a database that cannot be reached nothing but that is found.

@@ -5,13 +5,14 @@ use std::time::Duration;
 use headwater_core::positions::{FORMAT, Positions, Record};
 use headwater_core::rights::Rights;
 use headwater_core::source::Origin;
+use headwater_source::mysql::{self, MySql};
 use headwater_source::postgres::{self, Begun, Postgres};
 use headwater_source::sqlite;
 use serde_json::Value;
 
 use super::Exit;
 use crate::clock;
-use crate::config::{Config, Snapshot};
+use crate::config::{self, Config, Snapshot};
 use crate::parts::{self, AnyPositions, Database, Outlet};
 
 /// Rows that are already there are counted up to here.
@@ -92,6 +93,11 @@ async fn first(
         // Alone: of two that are started at once, the second one waits, and then finds everything made.
         Database::Postgres(settings) => {
             let mut origin = Postgres::new(settings);
+            origin.lock().await?;
+            make(config, topic, positions).await
+        }
+        Database::MySql(settings) => {
+            let mut origin = MySql::new(settings);
             origin.lock().await?;
             make(config, topic, positions).await
         }
@@ -177,6 +183,21 @@ async fn begin(
                 Ok((beginning, made))
             }
         },
+        Database::MySql(settings) => match mysql::init(settings, count_to).await? {
+            mysql::Begun::Holds(events) => Err(rows_are_there(config, events)),
+            mysql::Begun::At {
+                position,
+                identity,
+                notices,
+            } => {
+                let beginning = Beginning {
+                    at: position.to_string(),
+                    position: serde_json::to_value(position).unwrap_or_default(),
+                    source: serde_json::to_value(&identity).unwrap_or_default(),
+                };
+                Ok((beginning, notices))
+            }
+        },
         Database::Sqlite(settings) => {
             let (position, identity) = sqlite::setup::start(settings).await?;
             let beginning = Beginning {
@@ -201,6 +222,7 @@ async fn existing_rows(config: &Config, database: &Database) -> Result<(), Exit>
     };
     let count = match database {
         Database::Postgres(settings) => postgres::count_events(settings, limit).await?,
+        Database::MySql(settings) => mysql::count_events(settings, limit).await?,
         Database::Sqlite(settings) => sqlite::setup::count_events(settings).await?,
     };
     match count {
@@ -218,8 +240,12 @@ fn rows_are_there(config: &Config, count: u64) -> Exit {
     Exit::Configuration(format!(
         "the table {} holds {count} already, and source.snapshot is not set. snapshot = \"never\": they are not \
          published, only those committed from now on. (Publishing them first, snapshot = \"initial\", is not built yet.) \
-         No slot was made, and no position",
-        config.source().table
+         {}",
+        config.source().table,
+        match config.source().database {
+            config::Database::Postgres(_) => "No slot was made, and no position",
+            _ => "No position was taken",
+        }
     ))
 }
 
@@ -236,7 +262,7 @@ async fn slot(database: &Database) -> Result<Option<String>, Exit> {
 fn somebodys_slot(config: &Config, database: &Database, position: &str) -> Exit {
     let slot = match database {
         Database::Postgres(settings) => settings.slot.as_str(),
-        Database::Sqlite(_) => "",
+        Database::MySql(_) | Database::Sqlite(_) => "",
     };
     Exit::Person(format!(
         "the slot {slot} exists already, at {position}, but pipeline {} has no position record. If the slot's position is \

@@ -6,7 +6,7 @@ use headwater_core::row::Row;
 use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_core::source::{Item, Source};
 use headwater_sink::Stdout;
-use headwater_source::{postgres, sqlite};
+use headwater_source::{mysql, postgres, sqlite};
 
 use super::Exit;
 use crate::config::Config;
@@ -23,6 +23,7 @@ pub async fn peek(config: &Config, limit: u32, follow: bool) -> Result<(), Exit>
     let database = parts::database(config)?;
     let latest = match &database {
         Database::Postgres(settings) => postgres::latest(settings, limit).await?,
+        Database::MySql(settings) => mysql::latest(settings, limit).await?,
         Database::Sqlite(settings) => {
             sqlite::setup::latest(settings, usize::try_from(limit).unwrap_or(usize::MAX)).await?
         }
@@ -36,8 +37,12 @@ pub async fn peek(config: &Config, limit: u32, follow: bool) -> Result<(), Exit>
             let source = postgres::follow(&settings).await?;
             page.follow(source, &mut stop).await
         }
+        Database::MySql(settings) => {
+            let source = mysql::follow(&settings).await?;
+            page.follow(source, &mut stop).await
+        }
         Database::Sqlite(_) => Err(Exit::Configuration(
-            "--follow needs a replication slot, and SQLite has none: headwater run with a stdout sink shows new rows".into(),
+            "--follow needs a log that is sent, and SQLite has none: headwater run with a stdout sink shows new rows".into(),
         )),
     }
 }

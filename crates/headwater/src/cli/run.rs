@@ -2,7 +2,7 @@
 
 use headwater_core::disposition::Skip;
 use headwater_core::source::Origin;
-use headwater_source::{postgres::Postgres, sqlite::Sqlite};
+use headwater_source::{mysql::MySql, postgres::Postgres, sqlite::Sqlite};
 use tracing::info;
 
 use super::Exit;
@@ -35,6 +35,10 @@ pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
                 stop,
             ))
             .await
+        }
+        Database::MySql(settings) => {
+            let origin = MySql::new(settings);
+            Box::pin(carry(config, origin, preparer, (outlet, board), stop)).await
         }
         Database::Sqlite(settings) => {
             let origin = Sqlite::new(settings);

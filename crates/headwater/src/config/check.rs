@@ -19,7 +19,7 @@ pub use encode::Encode;
 pub use sasl::{PasswordLogin, Sasl, SaslMechanism, TokenLogin};
 pub use security::{KafkaTls, KafkaTlsMode};
 pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
-pub use source::{Database, Postgres, Snapshot, Source, Tls};
+pub use source::{Database, MySql, Postgres, Snapshot, Source, Tls};
 
 /// A valid configuration.
 #[derive(Clone, Debug)]

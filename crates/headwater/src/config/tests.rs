@@ -6,7 +6,8 @@ mod security;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use headwater_source::postgres::TlsMode;
+use headwater_source::TlsMode;
+use headwater_source::mysql::Flavor;
 
 use super::secret::Password;
 use super::*;
@@ -91,7 +92,14 @@ fn extended(top: &str, end: &str) -> String {
 fn postgres(config: &Config) -> &Postgres {
     match &config.source().database {
         Database::Postgres(postgres) => postgres,
-        other @ Database::Sqlite(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn mysql(config: &Config) -> &MySql {
+    match &config.source().database {
+        Database::MySql(mysql) => mysql,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -222,7 +230,7 @@ fn sqlite_and_standard_output_need_no_server() {
     let config = good(text, &[]);
     match &config.source().database {
         Database::Sqlite(path) => assert_eq!(path, Path::new("conf/outbox.db")),
-        other @ Database::Postgres(_) => panic!("{other:?}"),
+        other => panic!("{other:?}"),
     }
     assert_eq!(config.source().table.to_string(), "events");
     assert!(matches!(config.sink().kind, SinkKind::Stdout));
@@ -402,11 +410,11 @@ fn a_wrong_value_of_the_source_is_told_what_is_wanted() {
         ),
         (
             &changed("postgres://headwater@", "oracle://headwater@"),
-            "conf/hw.toml:4: source.url: begins with no known scheme; postgres://user@host:5432/database or sqlite:path is wanted",
+            "conf/hw.toml:4: source.url: begins with no known scheme; postgres://user@host:5432/database, mysql://user@host:3306, mariadb://user@host:3306 or sqlite:path is wanted",
         ),
         (
             &changed("postgres://headwater@", "mysql://headwater@"),
-            "conf/hw.toml:4: source.url: mysql:// is known but not built yet; postgres:// and sqlite: are what is built so far",
+            "conf/hw.toml:4: source.url: names another database than source.table (database.table); the url needs none",
         ),
     ]);
     for table in ["a.b.c", ".b", "a.", "\\\"A\\\".b"] {
@@ -519,7 +527,7 @@ fn what_is_known_but_not_built_is_refused() {
         ),
         (
             &server,
-            "conf/hw.toml:5: source.server_id: is known but not built yet; it is for MySQL and MariaDB, remove it",
+            "conf/hw.toml:5: source.server_id: means nothing with PostgreSQL, which source.url names; remove it",
         ),
         (
             &extended("", "[[route]]\n[[route]]\n"),
@@ -898,4 +906,61 @@ fn the_admin_address_is_this_machines_unless_said_otherwise() {
             "conf/hw.toml:13: admin.token_file: means nothing with admin.listen = \"off\"; remove it, or give an address",
         ),
     ]);
+}
+
+#[test]
+fn mysql_and_mariadb_need_no_more_than_a_user_and_a_host() {
+    let url = "postgres://headwater@localhost:5432/shop";
+    let config = good(&changed(url, "mariadb://hw@db.example.com,b:7"), &[]);
+    let found = mysql(&config);
+    assert_eq!(found.flavor, Flavor::MariaDb);
+    let servers: Vec<String> = found.servers.iter().map(ToString::to_string).collect();
+    assert_eq!(servers, ["db.example.com:3306", "b:7"]);
+    assert_eq!(found.user, "hw");
+    assert_eq!(*found.tls.mode.value(), TlsMode::VerifyFull);
+    assert_eq!(found.silence_timeout, Duration::from_secs(30));
+    assert_eq!(config.source().table.to_string(), "eventlog.events");
+    assert!((1 << 30..1 << 31).contains(&found.server_id));
+    // The name is what tells two pipelines apart, and the number stays when it does.
+    let again = good(&changed(url, "mysql://hw@other"), &[]);
+    assert_eq!(mysql(&again).server_id, found.server_id);
+    let other = changed(url, "mysql://hw@other").replace("\"shop\"", "\"shop2\"");
+    assert_ne!(mysql(&good(&other, &[])).server_id, found.server_id);
+}
+
+#[test]
+fn what_mysql_has_not_is_refused() {
+    let source = |line: &str| {
+        let url = changed(
+            "postgres://headwater@localhost:5432/shop",
+            "mysql://hw@localhost",
+        );
+        url.replace("\n[encode]", &format!("{line}\n\n[encode]"))
+    };
+    assert_problems(&[
+        (
+            &source("slot = \"s\""),
+            "conf/hw.toml:5: source.slot: means nothing with MySQL and MariaDB, which have none; remove it",
+        ),
+        (
+            &source("publication = \"p\""),
+            "conf/hw.toml:5: source.publication: means nothing with MySQL and MariaDB, which have none; remove it",
+        ),
+        (
+            &source("server_id = 0"),
+            "conf/hw.toml:5: source.server_id: is out of range; 1 to 4294967295 is wanted",
+        ),
+        (
+            &source("table = \"events\""),
+            "conf/hw.toml:5: source.table: is no table's name; database.table is wanted, as the server spells it, without quotes",
+        ),
+        (
+            &source("silence_timeout = \"1s\""),
+            "conf/hw.toml:5: source.silence_timeout: is too short; at least \"12s\" is wanted, because the server is asked to ping every few seconds",
+        ),
+    ]);
+    let config = good(&source("server_id = 5400\ntable = \"shop.outbox\""), &[]);
+    assert_eq!(mysql(&config).server_id, 5400);
+    assert_eq!(*mysql(&config).tls.mode.value(), TlsMode::Disable);
+    assert_eq!(config.source().table.to_string(), "shop.outbox");
 }

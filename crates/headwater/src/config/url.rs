@@ -7,6 +7,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use headwater_source::mysql::Flavor;
+
 use super::secret::Secret;
 
 /// What to set for a password that does not fit into a url.
@@ -16,6 +18,7 @@ const ESCAPE: &str = "(a password with / ? # @ : or % in it is written percent-e
 #[derive(Debug)]
 pub(super) enum Address {
     Postgres(PostgresAddress),
+    MySql(MySqlAddress),
     /// As written: whoever knows the configuration's folder makes a path of it.
     Sqlite(String),
 }
@@ -29,7 +32,18 @@ pub(super) struct PostgresAddress {
     pub database: String,
 }
 
-/// Where one PostgreSQL server listens.
+#[derive(Debug)]
+pub(super) struct MySqlAddress {
+    pub flavor: Flavor,
+    /// At least one; of several, the one that can be written to is meant.
+    pub servers: Vec<Listening>,
+    pub user: String,
+    pub password: Option<Secret>,
+    /// Needed by nobody: the table's name has it.
+    pub database: Option<String>,
+}
+
+/// Where one server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listening {
     pub host: Host,
@@ -46,7 +60,7 @@ impl fmt::Display for Listening {
 pub enum Host {
     /// A name or an IP address, without brackets.
     Tcp(String),
-    /// The folder that holds the server's Unix socket.
+    /// What leads to the server's Unix socket: PostgreSQL's folder, MySQL's file.
     Socket(PathBuf),
 }
 
@@ -91,19 +105,38 @@ pub(super) fn parse(url: &str) -> Result<Address, String> {
             let rest = rest.strip_prefix("//").ok_or(
                 "has no // after its scheme; postgres://user@host:5432/database is wanted",
             )?;
-            Parts::split(rest)?.address().map(Address::Postgres)
+            Parts::split(rest, parameter)?
+                .postgres()
+                .map(Address::Postgres)
         }
+        "mysql" => mysql(rest, Flavor::MySql).map(Address::MySql),
+        "mariadb" => mysql(rest, Flavor::MariaDb).map(Address::MySql),
         "sqlite" => sqlite(rest).map(Address::Sqlite),
-        "mysql" | "mariadb" => Err(format!(
-            "{scheme}:// is known but not built yet; postgres:// and sqlite: are what is built so far"
-        )),
         _ => Err(unknown_scheme()),
     }
 }
 
 fn unknown_scheme() -> String {
-    "begins with no known scheme; postgres://user@host:5432/database or sqlite:path is wanted"
+    "begins with no known scheme; postgres://user@host:5432/database, mysql://user@host:3306, mariadb://user@host:3306 \
+     or sqlite:path is wanted"
         .to_owned()
+}
+
+fn mysql(rest: &str, flavor: Flavor) -> Result<MySqlAddress, String> {
+    let rest = rest
+        .strip_prefix("//")
+        .ok_or("has no // after its scheme; mysql://user@host:3306 is wanted")?;
+    let parts = Parts::split(rest, mysql_parameter)?;
+    let servers = parts.listening(3306, "mysql://user@host:3306 is wanted, or ?socket=/file")?;
+    Ok(MySqlAddress {
+        flavor,
+        servers,
+        user: parts
+            .user
+            .ok_or("names no user; mysql://user@host:3306 is wanted")?,
+        password: parts.password.map(Secret::new),
+        database: parts.database,
+    })
 }
 
 fn sqlite(rest: &str) -> Result<String, String> {
@@ -124,8 +157,11 @@ struct Parts {
     database: Option<String>,
 }
 
+/// Takes a parameter's name and value.
+type Take = fn(&mut Parts, &str, &str) -> Result<(), String>;
+
 impl Parts {
-    fn split(rest: &str) -> Result<Self, String> {
+    fn split(rest: &str, take: Take) -> Result<Self, String> {
         let (front, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = front.split_once('/').unwrap_or((front, ""));
         if database.contains(['/', '@']) {
@@ -144,7 +180,8 @@ impl Parts {
         parts.servers(host)?;
         put(&mut parts.database, "database", database)?;
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            parts.parameter(pair)?;
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            take(&mut parts, name, value)?;
         }
         Ok(parts)
     }
@@ -162,37 +199,12 @@ impl Parts {
         put_list(&mut self.ports, "port", &ports)
     }
 
-    fn parameter(&mut self, pair: &str) -> Result<(), String> {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let list: Vec<&str> = value.split(',').collect();
-        match name {
-            "host" => put_list(&mut self.hosts, "host", &list),
-            "port" => put_list(&mut self.ports, "port", &list),
-            // What is done with several hosts anyway, said as other programs want it said.
-            "target_session_attrs" if value == "read-write" => Ok(()),
-            "target_session_attrs" => Err(
-                "has a target_session_attrs other than read-write; events come from the primary only"
-                    .to_owned(),
-            ),
-            "user" => put(&mut self.user, "user", value),
-            "password" => put(&mut self.password, "password", value),
-            "dbname" => put(&mut self.database, "database", value),
-            "sslmode" | "sslrootcert" | "sslcert" | "sslkey" => Err(format!(
-                "has the parameter {name}, which is not taken from the url; set source.tls instead"
-            )),
-            _ => Err(format!(
-                "has a parameter that is none of host, port, user, password, dbname, target_session_attrs; \
-                 remove it {ESCAPE}"
-            )),
-        }
-    }
-
-    fn address(self) -> Result<PostgresAddress, String> {
-        let wanted = "postgres://user@host:5432/database is wanted";
+    fn listening(&self, default: u16, wanted: &str) -> Result<Vec<Listening>, String> {
         let hosts = self
             .hosts
-            .ok_or_else(|| format!("names no host; {wanted}, or ?host=/folder/of/the/socket"))?;
-        let ports = self.ports.unwrap_or_default();
+            .as_ref()
+            .ok_or_else(|| format!("names no host; {wanted}"))?;
+        let ports = self.ports.as_deref().unwrap_or_default();
         if ports.len() > 1 && ports.len() != hosts.len() {
             return Err(
                 "names more ports than hosts, or fewer; one for each is wanted, or one for all"
@@ -200,26 +212,30 @@ impl Parts {
             );
         }
         let mut servers = Vec::new();
-        for (place, host) in hosts.into_iter().enumerate() {
+        for (place, host) in hosts.iter().enumerate() {
             if host.is_empty() {
-                return Err(
-                    "has a comma without a host beside it; a:5432,b:5432 is how several are named"
-                        .to_owned(),
-                );
+                return Err(format!(
+                    "has a comma without a host beside it; a:{default},b:{default} is how several are named"
+                ));
             }
             let of_all = ports.first().filter(|_| ports.len() == 1);
             let port = of_all.or(ports.get(place)).map_or("", String::as_str);
             let port = match port {
-                "" => 5432,
+                "" => default,
                 port => port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
                     format!("has a port that is no number from 1 to 65535 {ESCAPE}")
                 })?,
             };
-            let host = Host::new(host);
+            let host = Host::new(host.clone());
             servers.push(Listening { host, port });
         }
+        Ok(servers)
+    }
+
+    fn postgres(self) -> Result<PostgresAddress, String> {
+        let wanted = "postgres://user@host:5432/database is wanted";
         Ok(PostgresAddress {
-            servers,
+            servers: self.listening(5432, &format!("{wanted}, or ?host=/folder/of/the/socket"))?,
             user: self
                 .user
                 .ok_or_else(|| format!("names no user; {wanted}"))?,
@@ -229,6 +245,49 @@ impl Parts {
                 .ok_or_else(|| format!("names no database; {wanted}"))?,
         })
     }
+}
+
+fn parameter(parts: &mut Parts, name: &str, value: &str) -> Result<(), String> {
+    let list: Vec<&str> = value.split(',').collect();
+    match name {
+        "host" => put_list(&mut parts.hosts, "host", &list),
+        "port" => put_list(&mut parts.ports, "port", &list),
+        // What is done with several hosts anyway, said as other programs want it said.
+        "target_session_attrs" if value == "read-write" => Ok(()),
+        "target_session_attrs" => Err(
+            "has a target_session_attrs other than read-write; events come from the primary only"
+                .to_owned(),
+        ),
+        "user" => put(&mut parts.user, "user", value),
+        "password" => put(&mut parts.password, "password", value),
+        "dbname" => put(&mut parts.database, "database", value),
+        "sslmode" | "sslrootcert" | "sslcert" | "sslkey" => Err(not_in_the_url(name)),
+        _ => Err(format!(
+            "has a parameter that is none of host, port, user, password, dbname, target_session_attrs; \
+             remove it {ESCAPE}"
+        )),
+    }
+}
+
+fn mysql_parameter(parts: &mut Parts, name: &str, value: &str) -> Result<(), String> {
+    match name {
+        "socket" if value.starts_with('/') || value.starts_with("%2") => {
+            put_list(&mut parts.hosts, "host", &[value])
+        }
+        "socket" => {
+            Err("has a socket that is no absolute path; ?socket=/file is wanted".to_owned())
+        }
+        "user" => put(&mut parts.user, "user", value),
+        "password" => put(&mut parts.password, "password", value),
+        "ssl-mode" | "sslMode" | "ssl-ca" | "ssl-cert" | "ssl-key" => Err(not_in_the_url(name)),
+        _ => Err(format!(
+            "has a parameter that is none of socket, user, password; remove it {ESCAPE}"
+        )),
+    }
+}
+
+fn not_in_the_url(name: &str) -> String {
+    format!("has the parameter {name}, which is not taken from the url; set source.tls instead")
 }
 
 /// An IPv6 address stands in brackets because of its colons.
@@ -394,6 +453,68 @@ mod tests {
     }
 
     #[test]
+    fn a_mysql_url_gives_its_parts() {
+        for (url, flavor, servers, user, password, database) in [
+            ("mysql://u@h", Flavor::MySql, "h:3306", "u", None, None),
+            (
+                "mariadb://u:p%40@h:3307/",
+                Flavor::MariaDb,
+                "h:3307",
+                "u",
+                Some("p@"),
+                None,
+            ),
+            (
+                "mysql://u@a,b:7/shop",
+                Flavor::MySql,
+                "a:3306 b:7",
+                "u",
+                None,
+                Some("shop"),
+            ),
+            (
+                "mysql://u@[::1]:7",
+                Flavor::MySql,
+                "[::1]:7",
+                "u",
+                None,
+                None,
+            ),
+            (
+                "mysql://u@/?socket=/run/my.sock",
+                Flavor::MySql,
+                "/run/my.sock:3306",
+                "u",
+                None,
+                None,
+            ),
+            (
+                "mariadb://?user=u&password=p&socket=/s",
+                Flavor::MariaDb,
+                "/s:3306",
+                "u",
+                Some("p"),
+                None,
+            ),
+        ] {
+            let address = match parse(url) {
+                Ok(Address::MySql(address)) => address,
+                other => panic!("{url}: {other:?}"),
+            };
+            let found: Vec<String> = address.servers.iter().map(ToString::to_string).collect();
+            assert_eq!(found.join(" "), servers, "{url}");
+            assert_eq!(address.flavor, flavor, "{url}");
+            assert_eq!(address.user, user, "{url}");
+            assert_eq!(
+                address.password.as_ref().map(Secret::expose),
+                password,
+                "{url}"
+            );
+            assert_eq!(address.database.as_deref(), database, "{url}");
+        }
+    }
+
+    #[test]
     fn a_sqlite_url_gives_its_path() {
         for (url, wanted) in [
             ("sqlite:outbox.db", "outbox.db"),
@@ -414,8 +535,17 @@ mod tests {
             ("", "no known scheme"),
             ("shop", "no known scheme"),
             ("oracle://u@h/d", "no known scheme"),
-            ("mysql://u@h/d", "mysql:// is known but not built yet"),
-            ("mariadb://u@h/d", "mariadb:// is known but not built yet"),
+            ("mysql:u@h", "has no // after its scheme"),
+            ("mysql://h", "names no user"),
+            ("mariadb://u@/d", "names no host"),
+            ("mysql://u@h:x", "a port that is no number"),
+            (
+                "mysql://u@h?socket=run",
+                "a socket that is no absolute path",
+            ),
+            ("mysql://u@h?socket=/run/s", "gives its host twice"),
+            ("mysql://u@h?ssl-mode=REQUIRED", "set source.tls instead"),
+            ("mysql://u@h?charset=utf8", "none of socket, user, password"),
             ("postgres:u@h/d", "has no // after its scheme"),
             ("postgres://h/d", "names no user"),
             ("postgres://u@/d", "names no host"),
@@ -457,8 +587,10 @@ mod tests {
             "hun?host=/ter2",
             "12/ter2",
         ] {
-            let error = parse(&format!("postgres://user:{secret}@db/shop")).unwrap_err();
-            assert!(!error.contains("hun") && !error.contains("ter2"), "{error}");
+            for scheme in ["postgres", "mysql"] {
+                let error = parse(&format!("{scheme}://user:{secret}@db/shop")).unwrap_err();
+                assert!(!error.contains("hun") && !error.contains("ter2"), "{error}");
+            }
         }
         let error = parse("hunter2").unwrap_err() + &parse("hunter2:x").unwrap_err();
         assert!(!error.contains("hunter2"), "{error}");

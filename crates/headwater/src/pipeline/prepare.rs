@@ -124,6 +124,42 @@ fn id(row: &Row, roles: &Roles) -> String {
     match roles.cell(row, Role::Id) {
         Value::Text(text) => text.to_string(),
         Value::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).to_string(),
+        // As the message says it: MariaDB's log does not tell a uuid from other 16 bytes.
+        other @ Value::Bytes(bytes) => match uuid::Uuid::from_slice(bytes) {
+            Ok(uuid) => uuid.to_string(),
+            Err(_) => format!("({})", other.kind()),
+        },
         other => format!("({})", other.kind()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_one_id_whatever_its_column_is_made_of() {
+        let table = Arc::new(Table {
+            schema: "eventlog".into(),
+            name: "events".into(),
+            columns: Role::ALL.map(|role| role.name().to_owned()).to_vec(),
+        });
+        let roles = Outbox::ekbatan().bind(&table).unwrap();
+        let told = |value: Value| {
+            let mut cells = vec![Value::Null; Role::ALL.len()];
+            cells[0] = value;
+            let row = Row {
+                table: Arc::clone(&table),
+                change: headwater_core::row::Change::Insert,
+                cells,
+            };
+            id(&row, &roles)
+        };
+        let text = "01010101-0101-0101-0101-010101010101";
+        assert_eq!(told(Value::Text(text.into())), text);
+        assert_eq!(told(Value::Uuid([1; 16])), text);
+        assert_eq!(told(Value::Bytes(Bytes::from_static(&[1; 16]))), text);
+        assert_eq!(told(Value::Bytes(Bytes::from_static(&[1; 15]))), "(bytes)");
+        assert_eq!(told(Value::Null), "(null)");
     }
 }

@@ -1,15 +1,11 @@
-//! When to read on: in gulps while rows keep coming, and not for ever from a server that has gone silent.
+//! When to read on: in gulps while rows keep coming.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-
-use crate::Error;
-
 /// So many frames without a gap mean that the server sends as fast as it can.
-const GULP: u32 = 24;
+const GULP: u32 = 64;
 /// Letting the socket fill for a moment spares the server a wake-up of the reader for every row.
-const REST: Duration = Duration::from_micros(500);
+const REST: Duration = Duration::from_millis(2);
 
 /// A rest after every gulp; a quiet stream never rests.
 #[derive(Debug, Default)]
@@ -32,59 +28,6 @@ impl Pace {
             std::thread::sleep(REST);
         }
         busy
-    }
-}
-
-/// How long nothing was heard while somebody listened. Time in which nobody asked for the next frame does not count: the
-/// server may have spoken, or been kept from it by us.
-#[derive(Debug)]
-pub(super) struct Silence {
-    limit: Duration,
-    waited: Duration,
-}
-
-impl Silence {
-    pub(super) fn new(limit: Duration) -> Silence {
-        Silence {
-            limit,
-            waited: Duration::ZERO,
-        }
-    }
-
-    pub(super) fn broken(&mut self) {
-        self.waited = Duration::ZERO;
-    }
-
-    /// Listens, until what it returns is dropped.
-    pub(super) fn begin(&mut self) -> Waiting<'_> {
-        Waiting {
-            silence: self,
-            since: Instant::now(),
-        }
-    }
-}
-
-pub(super) struct Waiting<'s> {
-    silence: &'s mut Silence,
-    since: Instant,
-}
-
-impl Waiting<'_> {
-    pub(super) async fn too_long(&self) {
-        sleep(self.silence.limit.saturating_sub(self.silence.waited)).await;
-    }
-
-    pub(super) fn error(&self) -> Error {
-        Error::transient(format!(
-            "nothing was heard from the server for {} s, not even a keepalive",
-            self.silence.limit.as_secs()
-        ))
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.silence.waited += self.since.elapsed();
     }
 }
 
@@ -111,26 +54,5 @@ mod tests {
             pace.came();
             assert!(!pace.rest());
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn silence_counts_only_while_somebody_listens() {
-        let mut silence = Silence::new(Duration::from_secs(30));
-        for _ in 0..2 {
-            let waiting = silence.begin();
-            sleep(Duration::from_secs(10)).await;
-            drop(waiting);
-            sleep(Duration::from_hours(1)).await;
-        }
-        let waiting = silence.begin();
-        let before = Instant::now();
-        waiting.too_long().await;
-        assert!(before.elapsed() <= Duration::from_secs(11));
-        drop(waiting);
-        silence.broken();
-        let waiting = silence.begin();
-        let before = Instant::now();
-        waiting.too_long().await;
-        assert!(before.elapsed() >= Duration::from_secs(30));
     }
 }

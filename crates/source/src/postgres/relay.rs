@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::session::CONNECT_TIMEOUT;
-use super::wire::Wire;
 use crate::Error;
+use crate::wire::Wire;
 
 /// As much as TLS gives at once, several times.
 const BUFFER: usize = 64 * 1024;

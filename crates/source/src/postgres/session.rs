@@ -13,8 +13,8 @@ use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{Client, Config, NoTls, Row};
 use tracing::debug;
 
-use super::{Server, Settings, verdict, wire};
-use crate::Error;
+use super::{Settings, verdict, wire};
+use crate::{Error, Server};
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -1,41 +1,9 @@
 //! Which database, which table, and through what.
 
-use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::tls::Tls;
 use super::{ident, verdict};
-use crate::Error;
-
-/// Gives the password, if there is one, or says why it cannot. Asked at each connection, so that it may change.
-pub type Password = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// A name, an address, or the folder of a socket (it begins with `/`).
-    pub host: String,
-    pub port: u16,
-}
-
-impl Server {
-    pub(super) fn is_socket(&self) -> bool {
-        self.host.starts_with('/')
-    }
-}
-
-impl fmt::Display for Server {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Server { host, port } = self;
-        // A name or a folder has no colon.
-        if host.contains(':') {
-            write!(f, "[{host}]:{port}")
-        } else {
-            write!(f, "{host}:{port}")
-        }
-    }
-}
+use crate::{Error, Password, Server, Tls};
 
 /// Which database, which table, and through what.
 #[derive(Clone)]

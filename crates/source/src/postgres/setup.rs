@@ -198,8 +198,8 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use super::super::facts::{self, PublicationFacts, SlotFacts, TableFacts};
-    use super::super::{Server, Tls};
     use super::*;
+    use crate::{Server, Tls};
 
     pub fn settings() -> Settings {
         Settings {

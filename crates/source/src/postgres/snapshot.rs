@@ -14,7 +14,7 @@ use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 use super::catalog::Catalog;
 use super::decode::Cell;
 use super::facts::Facts;
-use super::pace::{Pace, Silence};
+use super::pace::Pace;
 use super::position::Lsn;
 use super::rows::Rows;
 use super::session::{ANSWER_TIMEOUT, Session, application, no_answer};
@@ -23,6 +23,7 @@ use super::stream::Gate;
 use super::value::{self, Kind};
 use super::{Log, Settings, ident, resume, setup, verdict};
 use crate::Error;
+use crate::silence::Silence;
 
 /// What one statement of a look that nobody asked for by name may take of the server.
 const STATEMENT_LIMIT: &str = "5s";

@@ -306,8 +306,8 @@ mod tests {
     use std::net::TcpListener;
 
     use super::super::setup::tests::settings;
-    use super::super::{Server, Tls, TlsMode};
     use super::*;
+    use crate::{Server, Tls, TlsMode};
 
     /// The kernel takes the connection, and nobody ever answers it.
     #[tokio::test(start_paused = true)]

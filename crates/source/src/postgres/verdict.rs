@@ -3,8 +3,8 @@
 use std::error::Error as _;
 use std::io;
 
-use super::{Settings, rights, tls, wire};
-use crate::Error;
+use super::{Settings, rights, wire};
+use crate::{Error, tls};
 
 pub(super) fn of_sql(error: &tokio_postgres::Error, settings: &Settings) -> Error {
     if let Some(db) = error.as_db_error() {
@@ -27,9 +27,9 @@ pub(super) fn of_sql(error: &tokio_postgres::Error, settings: &Settings) -> Erro
 
 /// What only the connection itself can know: it may tell after the handshake that it is refused.
 fn of_wire(error: &io::Error, settings: &Settings) -> Option<Error> {
-    if let Some(cause) = wire::tls_error(error) {
+    if let Some(cause) = crate::wire::tls_error(error) {
         let server = settings.servers.first()?;
-        return Some(tls::verdict(cause, server));
+        return Some(tls::verdict(cause, server, wire::WORDS));
     }
     let wire::ClearText = error.get_ref()?.downcast_ref()?;
     Some(Error::fatal(

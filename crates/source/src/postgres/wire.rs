@@ -6,31 +6,23 @@ use std::io;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use rustls::ClientConfig;
-use socket2::{SockRef, TcpKeepalive};
-use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
-use tokio_rustls::TlsConnector;
 
-use super::{Server, Settings, tls};
-use crate::Error;
+use super::Settings;
+use crate::tls::{Config, Words};
+use crate::wire::{self, Wire, tcp};
+use crate::{Error, Server};
 
-/// How long a server that is not heard of is believed to be there.
-const UNHEARD: Duration = Duration::from_secs(20);
-const PROBE_EVERY: Duration = Duration::from_secs(5);
+pub(super) const WORDS: Words = Words {
+    reload: "SELECT pg_reload_conf();",
+    authorities: "ssl_ca_file",
+    versions: "ssl_min_protocol_version, ssl_max_protocol_version, ssl_ciphers",
+};
 
 /// The length 8 and the number 80877103: may we speak TLS?
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
-
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
-
-/// Bytes to and from a server; TLS is spoken already if it has to be.
-pub(super) type Wire = Box<dyn Duplex>;
 
 /// To the server that the settings have chosen.
 pub(super) async fn open(settings: &Settings, server: &Server) -> Result<Wire, Error> {
@@ -43,29 +35,11 @@ pub(super) async fn open(settings: &Settings, server: &Server) -> Result<Wire, E
     let tcp = tcp(server).await.map_err(unreachable)?;
     match settings.tls.config() {
         None => Ok(Box::new(Plain::new(tcp))),
-        Some(config) => secure(tcp, Arc::clone(config), server).await,
+        Some(config) => secure(tcp, config.clone(), server).await,
     }
 }
 
-async fn tcp(server: &Server) -> io::Result<TcpStream> {
-    let tcp = TcpStream::connect((server.host.as_str(), server.port)).await?;
-    tcp.set_nodelay(true)?;
-    let socket = SockRef::from(&tcp);
-    let keepalive = TcpKeepalive::new()
-        .with_time(PROBE_EVERY)
-        .with_interval(PROBE_EVERY)
-        .with_retries(3);
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(Some(UNHEARD))?;
-    Ok(tcp)
-}
-
-async fn secure(
-    mut tcp: TcpStream,
-    config: Arc<ClientConfig>,
-    server: &Server,
-) -> Result<Wire, Error> {
-    let name = tls::name(server)?;
+async fn secure(mut tcp: TcpStream, config: Config, server: &Server) -> Result<Wire, Error> {
     let broke = |e: io::Error| Error::transient(format!("{server} ended the connection: {e}"));
     tcp.write_all(&SSL_REQUEST).await.map_err(broke)?;
     // One byte and no more: what came after it unprotected would be taken as protected.
@@ -78,18 +52,7 @@ async fn secure(
              travel in plain text: source.tls.mode = \"disable\"",
         ));
     }
-    match TlsConnector::from(config).connect(name, tcp).await {
-        Ok(stream) => Ok(Box::new(stream)),
-        Err(e) => Err(match tls_error(&e) {
-            Some(cause) => tls::verdict(cause, server),
-            None => broke(e),
-        }),
-    }
-}
-
-/// TLS's own error, if that is what an error of the connection is about.
-pub(super) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    error.get_ref()?.downcast_ref()
+    wire::secure(tcp, config, server, WORDS).await
 }
 
 /// The server wants the password as it is, and anybody on the way could read it.

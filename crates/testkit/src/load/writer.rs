@@ -10,12 +10,11 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tokio::time::sleep;
-use tokio_postgres::{Client, Error};
-use uuid::Uuid;
+use uuid::Builder;
 
-use super::row::{self, Row};
+use super::client::{Connection, Trouble};
+use super::row::Row;
 use super::{Load, Written};
-use crate::postgres::connect;
 
 /// How long a server may be away before a test has gone wrong.
 const AWAY_LIMIT: Duration = Duration::from_mins(10);
@@ -37,7 +36,8 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Insert,
-    Copy,
+    /// By COPY on PostgreSQL, a statement for each row elsewhere.
+    Otherwise,
     /// Some rows behind a savepoint, which is rolled back.
     Savepoint,
     Rollback,
@@ -53,12 +53,6 @@ enum Outcome {
 struct Plan {
     kept: Vec<Row>,
     undone: Vec<Row>,
-}
-
-impl Plan {
-    fn ids(&self) -> Vec<String> {
-        self.kept.iter().map(|r| r.id.to_string()).collect()
-    }
 }
 
 impl Writer {
@@ -107,22 +101,22 @@ impl Writer {
     async fn one_transaction(&mut self, mut connection: Connection) -> Connection {
         let kind = self.choose();
         let plan = self.plan(kind);
-        let tried = attempt(&mut connection.client, &self.load.namespace, kind, &plan).await;
+        let tried = attempt(&mut connection, &self.load.namespace, kind, &plan).await;
         let committed = match tried {
             Outcome::Committed => true,
             Outcome::RolledBack => false,
             Outcome::Unknown => {
-                let (new, found) = self.look_up(&connection.name, &plan).await;
+                let (new, found) = self.look_up(connection.name(), &plan).await;
                 connection = new;
                 found
             }
         };
-        if connection.client.is_closed() {
+        if connection.is_closed() {
             connection = self.connect().await;
         }
         if committed && self.load.mixed && self.random.random_bool(0.2) {
             // What a delivering application would do later; it fails only with its connection, and then does not matter.
-            let _ = connection.mark_delivered(&plan).await;
+            let _ = connection.mark_delivered(&plan.kept).await;
         }
         self.remember(plan, committed);
         connection
@@ -135,7 +129,7 @@ impl Writer {
         match self.random.random_range(0..10) {
             0 => Kind::Rollback,
             1 => Kind::Savepoint,
-            2 => Kind::Copy,
+            2 => Kind::Otherwise,
             _ => Kind::Insert,
         }
     }
@@ -148,7 +142,7 @@ impl Writer {
         match kind {
             Kind::Savepoint => plan.undone = self.rows(),
             Kind::Rollback => std::mem::swap(&mut plan.kept, &mut plan.undone),
-            Kind::Insert | Kind::Copy => {}
+            Kind::Insert | Kind::Otherwise => {}
         }
         plan
     }
@@ -159,7 +153,8 @@ impl Writer {
     }
 
     fn row(&mut self) -> Row {
-        let id = Uuid::from_u128(self.random.random());
+        // Version 4: MariaDB takes UUIDs of unknown variants for mistakes.
+        let id = Builder::from_random_bytes(self.random.random()).into_uuid();
         if self.load.mixed && self.random.random_bool(0.1) {
             return Row::sentinel(id);
         }
@@ -192,8 +187,8 @@ impl Writer {
     /// The answer counts only if the connection lived long enough to give it.
     async fn look_up(&self, lost: &str, plan: &Plan) -> (Connection, bool) {
         loop {
-            let connection = self.connect().await;
-            if let Ok(found) = connection.was_committed(lost, plan).await {
+            let mut connection = self.connect().await;
+            if let Ok(found) = was_committed(&mut connection, lost, plan).await {
                 return (connection, found);
             }
         }
@@ -213,80 +208,57 @@ impl Writer {
 }
 
 /// Errors before COMMIT leave no doubt: a transaction whose connection ended was rolled back.
-async fn attempt(client: &mut Client, namespace: &str, kind: Kind, plan: &Plan) -> Outcome {
-    let Ok(mut transaction) = client.transaction().await else {
-        return Outcome::RolledBack;
-    };
-    let written = match kind {
-        Kind::Copy => row::copy(&transaction, namespace, &plan.kept).await,
-        Kind::Insert => row::insert(&transaction, namespace, &plan.kept).await,
-        Kind::Rollback => row::insert(&transaction, namespace, &plan.undone).await,
-        Kind::Savepoint => with_savepoint(&mut transaction, namespace, plan).await,
-    };
-    if let Err(error) = written {
+async fn attempt(connection: &mut Connection, namespace: &str, kind: Kind, plan: &Plan) -> Outcome {
+    if let Err(error) = write(connection, namespace, kind, plan).await {
         assert!(
-            error.is_closed() || error.code().is_none_or(|code| !is_mistake(code.code())),
+            !error.is_mistake,
             "a writer's statement is wrong: {error:?}"
         );
+        let _ = connection.say("ROLLBACK").await;
         return Outcome::RolledBack;
     }
     if kind == Kind::Rollback {
-        let _ = transaction.rollback().await;
+        let _ = connection.say("ROLLBACK").await;
         return Outcome::RolledBack;
     }
-    match transaction.commit().await {
+    match connection.say("COMMIT").await {
         Ok(()) => Outcome::Committed,
         Err(_) => Outcome::Unknown,
     }
 }
 
-/// Classes 22, 23 and 42 of SQLSTATE are ours; 57 (shutdown) and 08 (connection) are the fault under test.
-fn is_mistake(code: &str) -> bool {
-    ["22", "23", "42"]
-        .iter()
-        .any(|class| code.starts_with(class))
-}
-
-async fn with_savepoint(
-    transaction: &mut tokio_postgres::Transaction<'_>,
+/// All of a transaction but its end.
+async fn write(
+    connection: &mut Connection,
     namespace: &str,
+    kind: Kind,
     plan: &Plan,
-) -> Result<(), Error> {
-    let (before, after) = plan.kept.split_at(plan.kept.len() / 2);
-    row::insert(transaction, namespace, before).await?;
-    let inner = transaction.savepoint("inner_part").await?;
-    row::insert(&inner, namespace, &plan.undone).await?;
-    inner.rollback().await?;
-    row::insert(transaction, namespace, after).await
-}
-
-/// Known to the server by a name of its own, so that its end can be seen from another.
-struct Connection {
-    client: Client,
-    name: String,
-}
-
-impl Connection {
-    async fn open(url: &str) -> Result<Self, Error> {
-        let name = crate::unique("writer");
-        let client = connect(&format!("{url}?application_name={name}")).await?;
-        Ok(Self { client, name })
-    }
-
-    async fn was_committed(&self, lost: &str, plan: &Plan) -> Result<bool, Error> {
-        let end = Instant::now() + AWAY_LIMIT;
-        let alive = "SELECT 1 FROM pg_stat_activity WHERE application_name = $1";
-        while !self.client.query(alive, &[&lost]).await?.is_empty() {
-            assert!(Instant::now() < end, "a lost connection's backend stays");
-            sleep(PAUSE).await;
+) -> Result<(), Trouble> {
+    connection.say("BEGIN").await?;
+    match kind {
+        Kind::Otherwise => connection.insert_otherwise(namespace, &plan.kept).await,
+        Kind::Insert => connection.insert(namespace, &plan.kept).await,
+        Kind::Rollback => connection.insert(namespace, &plan.undone).await,
+        Kind::Savepoint => {
+            let (before, after) = plan.kept.split_at(plan.kept.len() / 2);
+            connection.insert(namespace, before).await?;
+            connection.say("SAVEPOINT inner_part").await?;
+            connection.insert(namespace, &plan.undone).await?;
+            connection.say("ROLLBACK TO SAVEPOINT inner_part").await?;
+            connection.insert(namespace, after).await
         }
-        let there = "SELECT 1 FROM eventlog.events WHERE id = ANY($1::text[]::uuid[]) LIMIT 1";
-        let found = self.client.query(there, &[&plan.ids()]).await?;
-        Ok(!found.is_empty())
     }
+}
 
-    async fn mark_delivered(&self, plan: &Plan) -> Result<u64, Error> {
-        let sql = "UPDATE eventlog.events SET delivered = true WHERE id = ANY($1::text[]::uuid[])";
-        self.client.execute(sql, &[&plan.ids()]).await
+async fn was_committed(
+    connection: &mut Connection,
+    lost: &str,
+    plan: &Plan,
+) -> Result<bool, Trouble> {
+    let end = Instant::now() + AWAY_LIMIT;
+    while connection.is_alive(lost).await? {
+        assert!(Instant::now() < end, "a lost connection's session stays");
+        sleep(PAUSE).await;
     }
+    connection.has_any_of(&plan.kept).await
 }

@@ -27,7 +27,7 @@ pub struct Papers {
 
 impl Papers {
     /// `user` is whom the client's certificate is for.
-    pub(super) fn make(folder: PathBuf, user: &str) -> Self {
+    pub(crate) fn make(folder: PathBuf, user: &str) -> Self {
         fs::create_dir_all(&folder).unwrap();
         let papers = Self { folder };
         let ours = authority("headwater tests");
@@ -73,7 +73,7 @@ impl Papers {
     }
 
     /// Certificate and key of the server.
-    pub(super) fn server(&self, shown: Shown) -> (PathBuf, PathBuf) {
+    pub(crate) fn server(&self, shown: Shown) -> (PathBuf, PathBuf) {
         let name = match shown {
             Shown::Right => "right",
             Shown::Misnamed => "misnamed",

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use tokio_postgres::{Client, NoTls};
 
 use super::{Postgres, USER, block_on, connect, url};
+use crate::load::Committed;
 use crate::unique;
 
 /// Ekbatan's table, owned by whoever runs this.
@@ -78,6 +79,19 @@ impl<'a> Database<'a> {
             tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,
         })
+    }
+
+    /// The events of a namespace that the table holds.
+    pub async fn events(&self, namespace: &str) -> Vec<Committed> {
+        let client = self.connect().await;
+        let sql = "SELECT id::text, model_id, (payload->>'seq')::bigint FROM eventlog.events WHERE namespace = $1";
+        let rows = client.query(sql, &[&namespace]).await.unwrap();
+        let event = |row: &tokio_postgres::Row| Committed {
+            id: row.get::<_, String>(0).parse().unwrap(),
+            key: row.get(1),
+            seq: row.get(2),
+        };
+        rows.iter().map(event).collect()
     }
 
     /// Where the server's log ends now.

@@ -10,7 +10,7 @@ use headwater_core::failure::Failure;
 use headwater_core::finding::{Finding, Level};
 use headwater_core::row::{Row, Value};
 use headwater_core::trouble::Error;
-use headwater_source::{postgres, sqlite};
+use headwater_source::{mysql, postgres, sqlite};
 
 use crate::parts::{self, Database};
 use crate::pipeline::{Outcome, Preparer};
@@ -32,6 +32,7 @@ pub async fn look(database: &Database, preparer: Preparer) -> Vec<Finding> {
     let reading = async {
         match database {
             Database::Postgres(settings) => postgres::each_latest(settings, ROWS, each).await,
+            Database::MySql(settings) => mysql::each_latest(settings, ROWS, each).await,
             Database::Sqlite(settings) => {
                 sqlite::setup::each_latest(settings, ROWS as usize, each).await
             }

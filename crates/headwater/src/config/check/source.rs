@@ -4,15 +4,16 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use headwater_source::postgres::TlsMode;
+use headwater_source::TlsMode;
+use headwater_source::mysql::Flavor;
 
 use super::{is_plain, password};
 use crate::config::problem::{Located, Place};
 use crate::config::secret::Password;
-use crate::config::url::{self, Address, Host, Listening, PostgresAddress};
+use crate::config::url::{self, Address, Host, Listening, MySqlAddress, PostgresAddress};
 use crate::config::written::Written;
 
-/// PostgreSQL is asked to ping every few seconds; less silence than two pings and some network is no silence.
+/// The server is asked to ping every few seconds; less silence than two pings and some network is no silence.
 const LEAST_SILENCE: Duration = Duration::from_secs(12);
 
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ pub struct Source {
 #[derive(Clone, Debug)]
 pub enum Database {
     Postgres(Box<Postgres>),
+    MySql(Box<MySql>),
     Sqlite(PathBuf),
 }
 
@@ -71,6 +73,18 @@ impl fmt::Display for Postgres {
     }
 }
 
+#[derive(Clone, Debug)]
+pub struct MySql {
+    pub flavor: Flavor,
+    /// At least one.
+    pub servers: Vec<Listening>,
+    pub tls: Tls,
+    pub user: String,
+    pub password: Password,
+    pub server_id: u32,
+    pub silence_timeout: Duration,
+}
+
 /// How connections are protected; the files are read by whoever connects.
 #[derive(Clone, Debug)]
 pub struct Tls {
@@ -80,7 +94,7 @@ pub struct Tls {
     pub own: Option<(Located<PathBuf>, Located<PathBuf>)>,
 }
 
-/// As the database spells it; the schema is absent on SQLite only.
+/// As the database spells it; the schema (MySQL's database) is absent on SQLite only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableName {
     pub schema: Option<String>,
@@ -111,6 +125,11 @@ pub(super) fn check(written: &mut Written, name: Option<&str>) -> Option<Source>
             let database = postgres(written, &url, address, name);
             (database.map(|it| Database::Postgres(Box::new(it))), table)
         }
+        Ok(Address::MySql(address)) => {
+            let table = mysql_table(written, &url, address.database.as_deref());
+            let database = mysql(written, &url, address, name);
+            (database.map(|it| Database::MySql(Box::new(it))), table)
+        }
         Ok(Address::Sqlite(path)) => {
             let path = written.folder().join(path);
             (Some(Database::Sqlite(path)), sqlite(written))
@@ -138,11 +157,11 @@ fn postgres(
     let password = password::check(written, &password::SOURCE, in_url);
     let slot = slot(written, name);
     let publication = publication(written, name);
-    let silence = written.duration("source.silence_timeout").filter(|found| {
-        let what = "is too short; at least \"12s\" is wanted, because the server is asked to ping \
-                    every few seconds";
-        written.rule(found, *found.value() >= LEAST_SILENCE, what)
-    });
+    let silence = silence(written);
+    written.contradict(
+        &["source.server_id"],
+        "means nothing with PostgreSQL, which source.url names; remove it",
+    );
     Some(Postgres {
         servers: address.servers,
         tls: tls?,
@@ -151,8 +170,55 @@ fn postgres(
         database: address.database,
         slot: slot?,
         publication: publication?,
-        silence_timeout: silence?.into_value(),
+        silence_timeout: silence?,
     })
+}
+
+fn silence(written: &mut Written) -> Option<Duration> {
+    let found = written.duration("source.silence_timeout")?;
+    let what = "is too short; at least \"12s\" is wanted, because the server is asked to ping \
+                every few seconds";
+    let holds = *found.value() >= LEAST_SILENCE;
+    written
+        .rule(&found, holds, what)
+        .then(|| found.into_value())
+}
+
+fn mysql(
+    written: &mut Written,
+    url: &Located<String>,
+    address: MySqlAddress,
+    name: Option<&str>,
+) -> Option<MySql> {
+    let tls = tls(written, &address.servers);
+    let in_url = address.password.map(|it| (url.place().clone(), it));
+    let password = password::check(written, &password::SOURCE, in_url);
+    let server_id = match written.given("source.server_id") {
+        Some(_) => written.integer("source.server_id", 1..=u32::MAX),
+        None => name.map(server_id),
+    };
+    let silence = silence(written);
+    written.contradict(
+        &["source.slot", "source.publication"],
+        "means nothing with MySQL and MariaDB, which have none; remove it",
+    );
+    Some(MySql {
+        flavor: address.flavor,
+        servers: address.servers,
+        tls: tls?,
+        user: address.user,
+        password,
+        server_id: server_id?,
+        silence_timeout: silence?,
+    })
+}
+
+/// A number that no other replica of the server is likely to have: the name's FNV-1a hash, in the second quarter of what is possible.
+fn server_id(name: &str) -> u32 {
+    let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    1 << 30 | hash >> 2
 }
 
 const TLS_MODES: [(&str, TlsMode); 4] = [
@@ -258,6 +324,31 @@ fn postgres_table(written: &mut Written) -> Option<TableName> {
     })
 }
 
+/// The table's name has the database; one in the url can only say the same.
+fn mysql_table(
+    written: &mut Written,
+    url: &Located<String>,
+    database: Option<&str>,
+) -> Option<TableName> {
+    let table = written.text_or("source.table", Some("eventlog.events".to_owned()))?;
+    let parts = table.value().split_once('.').filter(|(schema, name)| {
+        !schema.is_empty()
+            && !name.is_empty()
+            && !name.contains('.')
+            && !table.value().contains(['"', '`'])
+    });
+    let what =
+        "is no table's name; database.table is wanted, as the server spells it, without quotes";
+    written.rule(&table, parts.is_some(), what);
+    let (schema, name) = parts?;
+    let what = "names another database than source.table (database.table); the url needs none";
+    written.rule(url, database.is_none_or(|it| it == schema), what);
+    Some(TableName {
+        schema: Some(schema.to_owned()),
+        name: name.to_owned(),
+    })
+}
+
 fn sqlite(written: &mut Written) -> Option<TableName> {
     written.contradict(
         &[
@@ -270,6 +361,7 @@ fn sqlite(written: &mut Written) -> Option<TableName> {
             "source.tls.key",
             "source.slot",
             "source.publication",
+            "source.server_id",
             "source.silence_timeout",
         ],
         "means nothing with SQLite, which source.url names; remove it",

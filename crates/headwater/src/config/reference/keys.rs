@@ -40,7 +40,8 @@ pub(super) const KEYS: &[Key] = &[
     key("source.url", Text, Required,
         "The database: `postgres://user@host:5432/database` (a Unix socket as \
          `postgres://user@/database?host=/folder`; several servers as `postgres://user@a:5432,b:5432/database`, of \
-         which the primary is taken) or `sqlite:path`; `mysql://` and `mariadb://` are known but not built yet."),
+         which the primary is taken), `mysql://user@host:3306` or `mariadb://user@host:3306` (a Unix socket as \
+         `mysql://user@/?socket=/file`; of several servers the one that can be written to is taken) or `sqlite:path`."),
     key("source.password", Text, NONE,
         "The database's password; one of four ways to give it, the others being the url, `password_file` and \
          `password_command`."),
@@ -50,11 +51,11 @@ pub(super) const KEYS: &[Key] = &[
         "A command that prints the password; given to `sh -c` in the configuration's folder at every connect, for \
          at most 30 s. It has the environment, without Headwater's own variables."),
     key("source.table", Text, Said("`eventlog.events`; `events` on SQLite"),
-        "The outbox table: `schema.table` on PostgreSQL, `table` on SQLite; exactly as the database spells it, \
-         without quotes."),
+        "The outbox table: `schema.table` on PostgreSQL, `database.table` on MySQL and MariaDB, `table` on SQLite; \
+         exactly as the database spells it, without quotes."),
     key("source.tls.mode", word(&["disable", "require", "verify-ca", "verify-full"], &[]),
         Said("`verify-full`; `disable` if every host is this machine (loopback, Unix socket)"),
-        "How connections to PostgreSQL are protected: `disable` is plain text, `require` encrypts but accepts any \
+        "How connections to the database are protected: `disable` is plain text, `require` encrypts but accepts any \
          certificate, `verify-ca` wants one of a known authority, `verify-full` wants it to be for the host's name or \
          IP address too. A Unix socket needs none."),
     key("source.tls.ca", Path, Said("the system's authorities"),
@@ -70,10 +71,11 @@ pub(super) const KEYS: &[Key] = &[
         "PostgreSQL's replication slot, 1 to 63 of a-z, 0-9 and _."),
     key("source.publication", Text, Said("`headwater_<name>`"),
         "PostgreSQL's publication, at most 63 bytes."),
-    later("source.server_id", Integer, "it is for MySQL and MariaDB, remove it",
-        "MySQL's, MariaDB's number of this client."),
+    key("source.server_id", Integer, Said("derived from the name"),
+        "MySQL's, MariaDB's number of this client among the server's replicas, 1 to 4294967295; no other replica may \
+         have it."),
     key("source.silence_timeout", Duration, Value("30s"),
-        "Nothing heard from PostgreSQL for this long, not even a keepalive: reconnect. At least 12s, because the \
+        "Nothing heard from the server for this long, not even a keepalive: reconnect. At least 12s, because the \
          server is asked to ping every few seconds."),
 
     key("outbox.layout", word(&["ekbatan"], &["status", "published-at", "lease", "event-router", "custom"]),

@@ -1,4 +1,4 @@
-//! How connections are protected: one configuration of TLS for both clients, and what its refusals ask for.
+//! How connections are protected: one configuration of TLS for whoever connects, and what its refusals ask for.
 //!
 //! Rule: `verify-full` checks authority, dates and name; `verify-ca` leaves out the name; `require` only encrypts.
 
@@ -17,8 +17,18 @@ use rustls::{
     SignatureScheme,
 };
 
-use super::Server;
-use crate::Error;
+use crate::{Error, Server};
+
+/// What a database's own advice about TLS says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Words {
+    /// How a renewed certificate comes into use.
+    pub reload: &'static str,
+    /// The server's setting that names the authorities of its clients.
+    pub authorities: &'static str,
+    /// Its settings for what it speaks.
+    pub versions: &'static str,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsMode {
@@ -52,9 +62,12 @@ impl fmt::Display for TlsFlaw {
     }
 }
 
+/// What a handshake is begun with.
+pub(crate) type Config = Arc<ClientConfig>;
+
 /// How connections by TCP are protected, ready for use.
 #[derive(Clone)]
-pub struct Tls(Option<Arc<ClientConfig>>);
+pub struct Tls(Option<Config>);
 
 impl Tls {
     pub fn disabled() -> Tls {
@@ -111,7 +124,7 @@ impl Tls {
         Ok(Tls(Some(Arc::new(config))))
     }
 
-    pub(super) fn config(&self) -> Option<&Arc<ClientConfig>> {
+    pub(crate) fn config(&self) -> Option<&Config> {
         self.0.as_ref()
     }
 }
@@ -223,7 +236,7 @@ impl ServerCertVerifier for Nameless {
 }
 
 /// The name that the server's certificate must be for.
-pub(super) fn name(server: &Server) -> Result<ServerName<'static>, Error> {
+pub(crate) fn name(server: &Server) -> Result<ServerName<'static>, Error> {
     let host = server.host.strip_suffix('.').unwrap_or(&server.host);
     ServerName::try_from(host.to_owned()).map_err(|_| {
         Error::fatal(
@@ -234,16 +247,16 @@ pub(super) fn name(server: &Server) -> Result<ServerName<'static>, Error> {
 }
 
 /// What a TLS error asks for. A certificate does not mend itself while we wait.
-pub(super) fn verdict(error: &rustls::Error, server: &Server) -> Error {
+pub(crate) fn verdict(error: &rustls::Error, server: &Server, words: Words) -> Error {
     match error {
-        rustls::Error::InvalidCertificate(flaw) => of_certificate(flaw, server),
-        rustls::Error::AlertReceived(alert) => of_alert(*alert, server),
-        rustls::Error::PeerIncompatible(why) => no_agreement(server, &format!("{why:?}")),
+        rustls::Error::InvalidCertificate(flaw) => of_certificate(flaw, server, words),
+        rustls::Error::AlertReceived(alert) => of_alert(*alert, server, words),
+        rustls::Error::PeerIncompatible(why) => no_agreement(server, words, &format!("{why:?}")),
         other => Error::transient(format!("TLS with {server} broke: {other}")),
     }
 }
 
-fn of_certificate(flaw: &CertificateError, server: &Server) -> Error {
+fn of_certificate(flaw: &CertificateError, server: &Server, words: Words) -> Error {
     match flaw {
         CertificateError::UnknownIssuer => Error::fatal(
             format!("the certificate of {server} is not signed by a known authority"),
@@ -262,7 +275,10 @@ fn of_certificate(flaw: &CertificateError, server: &Server) -> Error {
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => Error::fatal(
             format!("the certificate of {server} has expired"),
-            "renew it on the server and reload its configuration (SELECT pg_reload_conf();), or set this machine's clock",
+            format!(
+                "renew it on the server and reload its configuration ({}), or set this machine's clock",
+                words.reload
+            ),
         ),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             Error::fatal(
@@ -277,7 +293,7 @@ fn of_certificate(flaw: &CertificateError, server: &Server) -> Error {
     }
 }
 
-fn of_alert(alert: AlertDescription, server: &Server) -> Error {
+fn of_alert(alert: AlertDescription, server: &Server, words: Words) -> Error {
     match alert {
         AlertDescription::CertificateRequired
         | AlertDescription::NoCertificate
@@ -290,19 +306,24 @@ fn of_alert(alert: AlertDescription, server: &Server) -> Error {
         | AlertDescription::AccessDenied
         | AlertDescription::DecryptError => Error::fatal(
             format!("{server} refuses Headwater's own certificate, or misses one: {alert:?}"),
-            "give one that is valid now and signed by an authority of the server's ssl_ca_file, in source.tls.cert and \
-             source.tls.key",
+            format!(
+                "give one that is valid now and signed by an authority of the server's {}, in source.tls.cert and \
+                 source.tls.key",
+                words.authorities
+            ),
         ),
         AlertDescription::HandshakeFailure
         | AlertDescription::ProtocolVersion
-        | AlertDescription::InsufficientSecurity => no_agreement(server, &format!("{alert:?}")),
+        | AlertDescription::InsufficientSecurity => {
+            no_agreement(server, words, &format!("{alert:?}"))
+        }
         other => Error::transient(format!("{server} ended TLS: {other:?}")),
     }
 }
 
-fn no_agreement(server: &Server, why: &str) -> Error {
+fn no_agreement(server: &Server, words: Words, why: &str) -> Error {
     Error::fatal(
         format!("{server} and Headwater have no way of TLS in common: {why}"),
-        "let the server speak TLS 1.2 or 1.3 (ssl_min_protocol_version, ssl_max_protocol_version, ssl_ciphers)",
+        format!("let the server speak TLS 1.2 or 1.3 ({})", words.versions),
     )
 }

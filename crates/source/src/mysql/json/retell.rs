@@ -1,0 +1,119 @@
+//! The server's own text of a JSON value (what SELECT gives) in the form in which the log's binary one is written.
+//!
+//! They differ in spaces, in how doubles are written, and in the letters of `\u00XX`. What text cannot tell stays as the
+//! server writes it: dates and bytes, which the log has as types of their own and SELECT only as strings.
+#![deny(clippy::indexing_slicing)]
+
+use super::number;
+
+/// More digits than a double has: the number is a decimal.
+const DOUBLE_DIGITS: usize = 17;
+
+/// In: valid JSON, for the server wrote it; other text comes out as it is.
+pub(in super::super) fn retell(told: &str) -> String {
+    let mut text = String::with_capacity(told.len());
+    let mut rest = told;
+    while let Some(first) = rest.chars().next() {
+        let token = match first {
+            '"' => string(rest),
+            '-' | '0'..='9' => rest
+                .split(|c: char| !matches!(c, '+' | '-' | '.' | 'e' | 'E' | '0'..='9'))
+                .next()
+                .unwrap_or(rest),
+            other => rest.get(..other.len_utf8()).unwrap_or(rest),
+        };
+        match first {
+            ' ' | '\t' | '\n' | '\r' => {}
+            '"' => put_string(token, &mut text),
+            '-' | '0'..='9' => put_number(token, &mut text),
+            _ => text.push_str(token),
+        }
+        rest = rest.get(token.len()..).unwrap_or_default();
+    }
+    text
+}
+
+/// Up to its closing quote.
+fn string(rest: &str) -> &str {
+    let mut escaped = false;
+    let end = rest.char_indices().skip(1).find(|(_, c)| {
+        let closes = *c == '"' && !escaped;
+        escaped = *c == '\\' && !escaped;
+        closes
+    });
+    let length = end.map_or(rest.len(), |(place, _)| place.saturating_add(1));
+    rest.get(..length).unwrap_or(rest)
+}
+
+fn put_string(token: &str, text: &mut String) {
+    let mut rest = token;
+    while let Some((plain, special)) = rest.split_once('\\') {
+        text.push_str(plain);
+        text.push('\\');
+        let length = match special.chars().next() {
+            Some('u') => 5.min(special.len()),
+            Some(other) => other.len_utf8(),
+            None => 0,
+        };
+        let escape = special.get(..length).unwrap_or_default();
+        match escape.strip_prefix('u') {
+            Some(digits) => {
+                text.push('u');
+                text.push_str(&digits.to_ascii_uppercase());
+            }
+            None => text.push_str(escape),
+        }
+        rest = special.get(length..).unwrap_or_default();
+    }
+    text.push_str(rest);
+}
+
+fn put_number(token: &str, text: &mut String) {
+    let before = text.len();
+    let is_double = token.contains(['.', 'e', 'E'])
+        // The server writes a double without a zero too many, but a decimal with all of its digits.
+        && (!token.ends_with('0') || token.ends_with(".0") || token.contains(['e', 'E']))
+        && token.bytes().filter(u8::is_ascii_digit).count() <= DOUBLE_DIGITS.saturating_add(1);
+    let written = match token.parse() {
+        Ok(double) if is_double => number::write(double, text).is_ok(),
+        _ => false,
+    };
+    if !written {
+        text.truncate(before);
+        text.push_str(token);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_select_gives_becomes_what_the_log_has() {
+        for (told, wanted) in [
+            (r"{}", r"{}"),
+            (
+                r#"{"a": 1, "b": [true, null, -2]}"#,
+                r#"{"a":1,"b":[true,null,-2]}"#,
+            ),
+            (r#"{"a b": "c, d: e"}"#, r#"{"a b":"c, d: e"}"#),
+            (r#""say \"hi\" \\""#, r#""say \"hi\" \\""#),
+            ("\"\\u001f\\n\u{1F340}\"", "\"\\u001F\\n\u{1F340}\""),
+            ("77.1", "77.1"),
+            ("12345678.9", "12345678.90000000037252902984619140625"),
+            ("1e20", "100000000000000000000"),
+            ("10000000.0", "10000000"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("1.10", "1.10"),
+            (
+                "123456789012345678901234567890.123",
+                "123456789012345678901234567890.123",
+            ),
+            ("\"unfinished", "\"unfinished"),
+            ("\"\\", "\"\\"),
+            ("\"\\u1", "\"\\u1"),
+        ] {
+            assert_eq!(retell(told), wanted, "{told}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What is said when the log cannot be read on.
+
+use super::super::flavor::Flavor;
+use super::super::position::Last;
+use super::super::reader::Malformed;
+use super::super::statement::Outbox;
+use super::super::table::Unfit;
+use crate::Error;
+
+type Place<'a> = (&'a str, u64);
+
+pub(super) fn malformed(malformed: Malformed, (file, offset): Place<'_>) -> Error {
+    Error::fatal(
+        format!("the event at {file}:{offset} of the binlog cannot be read: {malformed}"),
+        "nothing was passed over; compare with what `mysqlbinlog --verify-binlog-checksum` says about this place; if it can \
+         read it, report this with the server's version",
+    )
+}
+
+pub(super) fn unknown(kind: u8, (file, offset): Place<'_>) -> Error {
+    Error::fatal(
+        format!("the event at {file}:{offset} of the binlog is of the unknown type {kind}"),
+        "nothing was passed over; it may change rows, so a version of Headwater that knows it is needed",
+    )
+}
+
+pub(super) fn incident(what: &str, (file, offset): Place<'_>) -> Error {
+    Error::fatal(
+        format!("the server says at {file}:{offset} that its binlog is not complete: {what}"),
+        "events may be missing there: look for what was lost in the server's error log, then go on behind this place with \
+         `headwater adopt`",
+    )
+}
+
+pub(super) fn encrypted((file, offset): Place<'_>) -> Error {
+    Error::fatal(
+        format!("from {file}:{offset} on the binlog is encrypted"),
+        "Headwater does not read encrypted binlogs of MariaDB: set encrypt_binlog = OFF and restart the server",
+    )
+}
+
+pub(super) fn statement(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error {
+    let Outbox { schema, table } = outbox;
+    Error::fatal(
+        format!(
+            "the binlog has a statement that changes {schema}.{table} at {file}:{offset}, not the rows that it changed"
+        ),
+        "SET GLOBAL binlog_format = ROW, and let no session set another; what this statement wrote cannot be read from the \
+         log: publish it by hand if it was events, then go on behind this place with `headwater adopt`",
+    )
+}
+
+pub(super) fn redefined(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error {
+    let Outbox { schema, table } = outbox;
+    Error::fatal(
+        format!(
+            "the definition of {schema}.{table} was changed at {file}:{offset}, and the binlog does not name columns"
+        ),
+        "SET GLOBAL binlog_row_metadata = FULL, so that later changes tell themselves; if nothing was written to the table \
+         between the change and that statement, go on behind this place with `headwater adopt`, which reads the columns anew",
+    )
+}
+
+pub(super) fn unfit(unfit: &Unfit, outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error {
+    let Outbox { schema, table } = outbox;
+    match unfit {
+        Unfit::Malformed(wrong) => malformed(*wrong, (file, offset)),
+        Unfit::Nameless => Error::fatal(
+            format!("the binlog does not name the columns of {schema}.{table} at {file}:{offset}"),
+            "SET GLOBAL binlog_row_metadata = FULL; for rows that were written before, the columns must be read from the \
+             table: `headwater adopt`",
+        ),
+        Unfit::Changed(how) => Error::fatal(
+            format!(
+                "{schema}.{table} is not the table that it was, at {file}:{offset} of the binlog: {how}"
+            ),
+            "SET GLOBAL binlog_row_metadata = FULL, so that the log itself names the columns; then read the table's columns \
+             anew with `headwater adopt`",
+        ),
+        Unfit::Unknown(code) => Error::fatal(
+            format!(
+                "{schema}.{table} has a column of the unknown type {code}, at {file}:{offset} of the binlog"
+            ),
+            "no column behind it can be found: drop it, or give it another type",
+        ),
+    }
+}
+
+pub(super) fn taken_back(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error {
+    let Outbox { schema, table } = outbox;
+    Error::fatal(
+        format!(
+            "a large transaction with rows of {schema}.{table} was rolled back at {file}:{offset}, though its rows stand in \
+             the binlog: they may have been published"
+        ),
+        "this happens where a transaction also writes to tables that know no transactions (MyISAM), or to temporary ones: \
+         do not mix them with the outbox; go on behind this place with `headwater adopt`",
+    )
+}
+
+pub(super) fn too_much_prepared(how_much: &str) -> Error {
+    Error::fatal(
+        format!(
+            "prepared XA transactions are waiting for their end, more than Headwater holds: {how_much}"
+        ),
+        "look at XA RECOVER, and commit or roll back those that nobody will end; then start again",
+    )
+}
+
+pub(super) fn never_prepared(xid: &str, (file, offset): Place<'_>) -> Error {
+    Error::fatal(
+        format!(
+            "XA COMMIT {xid} at {file}:{offset} ends a transaction that was prepared before this pipeline began"
+        ),
+        "its rows stand in the log before the position, and were not published: compare with the table, publish what is \
+         missing, then go on behind this place with `headwater adopt`",
+    )
+}
+
+pub(super) fn reset(expected: &Last, found: &Last, flavor: Flavor) -> Error {
+    let told = |last: &Last| {
+        let name = match &last.gtid {
+            Some(gtid) => gtid.to_string(),
+            None => format!("{}:{}", last.file, last.offset),
+        };
+        let time = headwater_core::instant::Instant(last.committed);
+        format!("{name}, committed at {time}")
+    };
+    Error::fatal(
+        format!(
+            "the last transaction before the position was {}; this server has {} in its place: its binlog was reset, or it \
+             is another {flavor} server",
+            told(expected),
+            told(found)
+        ),
+        "what was written meanwhile is not known: compare table and topics, then begin anew at the end of the log with \
+         `headwater adopt`",
+    )
+}

@@ -1,0 +1,678 @@
+use headwater_core::instant::Instant;
+use headwater_core::row::Value;
+use serde_json::{Value as Json, json};
+
+use super::super::captured::{self, Capture};
+use super::super::gtid::Gtids;
+use super::super::made;
+use super::*;
+
+fn beginning(flavor: Flavor) -> Position {
+    let gtids = match flavor {
+        Flavor::MySql => Gtids::MySql("".parse().expect("an empty set")),
+        Flavor::MariaDb => Gtids::MariaDb("".parse().expect("an empty list")),
+    };
+    Position::new(gtids, "binlog.000001", 4)
+}
+
+fn reading(capture: &Capture, layout: Option<Layout>) -> Rows {
+    let flavor = capture.flavor();
+    let start = beginning(flavor);
+    let mut rows = Rows::new(flavor, "eventlog", capture.table(), start, layout, false);
+    if capture.table() != "events" {
+        rows.wanted = |_| true;
+    }
+    rows
+}
+
+/// All that comes of some events, or of those before the error.
+fn items(rows: &mut Rows, events: &[Bytes]) -> (Vec<Item<Position>>, Option<Error>) {
+    let mut items = Vec::new();
+    let mut read = || {
+        for event in events {
+            rows.take(event.clone())?;
+            while let Some(item) = rows.item()? {
+                items.push(item);
+            }
+        }
+        Ok(())
+    };
+    let error = read().err();
+    (items, error)
+}
+
+fn inserts(items: &[Item<Position>]) -> Vec<&Row> {
+    let inserts = items.iter().filter_map(|item| match item {
+        Item::Row(row) if row.change == Change::Insert => Some(row),
+        _ => None,
+    });
+    inserts.collect()
+}
+
+fn layout_of(capture: &Capture) -> Option<Layout> {
+    let nameless = capture.case.starts_with("metadata") || capture.case.ends_with("_minimal");
+    (nameless && capture.case != "image_minimal")
+        .then(|| captured::layout(capture.server, &capture.case))
+}
+
+/// A row's cells by name, as the servers print them.
+fn told(row: &Row, flavor: Flavor) -> serde_json::Map<String, Json> {
+    let cells = row.table.columns.iter().zip(&row.cells);
+    cells
+        .filter_map(|(name, cell)| {
+            let told = match cell {
+                Value::Null | Value::Absent => Json::Null,
+                Value::Bool(bit) => json!(i64::from(*bit).to_string()),
+                Value::Int(number) => json!(number.to_string()),
+                Value::Text(text) if flavor == Flavor::MySql && is_json(name) => {
+                    serde_json::from_str(text).expect("JSON")
+                }
+                Value::Text(text) => json!(text.to_string()),
+                Value::Uuid(_) => unreachable!("no column is known to be one"),
+                Value::Bytes(bytes) => json!(hex(bytes)),
+                Value::Micros(micros) => {
+                    let iso = Instant(*micros).to_string();
+                    json!(iso.replace('T', " ").trim_end_matches('Z'))
+                }
+                Value::Unreadable(_) => return None,
+            };
+            Some((name.clone(), told))
+        })
+        .collect()
+}
+
+fn is_json(column: &str) -> bool {
+    matches!(column, "payload" | "action_params" | "js" | "doc")
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().map(|byte| format!("{byte:02X}"));
+    digits.collect::<Vec<String>>().concat()
+}
+
+/// What the server said about one cell, in the same words.
+fn truth(name: &str, told: &Json, truth: &Json, flavor: Flavor) -> Json {
+    let text = match truth {
+        Json::Null => return Json::Null,
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if is_json(name) && flavor == Flavor::MySql {
+        return serde_json::from_str(&text).expect("JSON");
+    }
+    let told = told.as_str().unwrap_or_default();
+    let is_uuid = told.len() == 32 && text.len() == 36;
+    let is_date = told.len() == 26 && (10..26).contains(&text.len());
+    if is_uuid {
+        json!(text.replace('-', "").to_ascii_uppercase())
+    } else if is_date {
+        // Fewer digits than six mean the same.
+        let (date, time) = text.split_once(' ').unwrap_or((&text, "00:00:00"));
+        let (clock, fraction) = time.split_once('.').unwrap_or((time, ""));
+        json!(format!("{date} {clock}.{fraction:0<6}"))
+    } else if name == "ye" && text == "0000" {
+        json!("0")
+    } else {
+        json!(text)
+    }
+}
+
+/// Where a row differs from what its server said.
+fn differences(row: &Row, expected: &Json, capture: &Capture) -> Vec<String> {
+    let flavor = capture.flavor();
+    let differs = told(row, flavor).into_iter().filter_map(|(name, told)| {
+        // The server was asked after an update had set it.
+        let is_updated = name == "delivered" && told == "0" || name == "i1" && told == "-128";
+        // Nobody wants an address in a message.
+        if matches!(name.as_str(), "ip4" | "ip6") {
+            return None;
+        }
+        let expected = truth(&name, &told, expected.get(&name)?, flavor);
+        (told != expected && !is_updated).then(|| format!("{name}: {told}, not {expected}"))
+    });
+    differs.collect()
+}
+
+#[test]
+fn every_capture_gives_the_rows_that_its_server_tells() {
+    let mut compared = 0;
+    let mut wrong = Vec::new();
+    for capture in captured::all() {
+        if matches!(capture.case.as_str(), "statement" | "json_huge" | "json") {
+            continue;
+        }
+        let name = format!("{} {}", capture.server, capture.case);
+        let mut rows = reading(&capture, layout_of(&capture));
+        let (items, error) = items(&mut rows, &capture.events);
+        wrong.extend(error.map(|error| format!("{name}: {error}")));
+        let inserts = inserts(&items);
+        if inserts.len() != capture.truth.len() {
+            let expected = capture.truth.len();
+            wrong.push(format!("{name}: {} rows, not {expected}", inserts.len()));
+        }
+        for (row, truth) in inserts.iter().zip(&capture.truth) {
+            let differences = differences(row, truth, &capture).into_iter();
+            wrong.extend(differences.map(|what| format!("{name}: {what}")));
+            compared += row.cells.len();
+        }
+        if !matches!(items.last(), Some(Item::Mark(_))) {
+            wrong.push(format!("{name}: no mark at its end"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(compared > 10_000, "{compared}");
+}
+
+#[test]
+fn a_statement_on_the_outbox_is_fatal_where_it_stands() {
+    for server in captured::SERVERS {
+        let capture = captured::one(server, "statement");
+        let mut rows = reading(&capture, None);
+        let (items, error) = items(&mut rows, &capture.events);
+        assert_eq!(inserts(&items).len(), 1, "{server}");
+        assert!(matches!(items.last(), Some(Item::Mark(_))), "{server}");
+        let Some(Error::Fatal { what, advice }) = error else {
+            panic!("{server}: passed over");
+        };
+        let (file, offset) = rows.place();
+        assert!(what.contains(&format!("{file}:{offset}")), "{what}");
+        assert!(advice.contains("binlog_format = ROW"), "{advice}");
+        // Nothing comes after it, whoever asks again.
+        assert!(rows.item().is_err());
+        assert!(rows.take(made::format()).is_err());
+    }
+}
+
+#[test]
+fn a_log_without_names_needs_a_layout_and_refuses_a_wrong_one() {
+    for server in captured::SERVERS {
+        let capture = captured::one(server, "metadata_minimal");
+        let failed = |layout| {
+            let (_, error) = items(&mut reading(&capture, layout), &capture.events);
+            error.expect("refused").to_string()
+        };
+        assert!(failed(None).contains("does not name the columns"));
+        let mut layout = captured::layout(server, "metadata_minimal");
+        layout.columns.swap(7, 11);
+        assert!(failed(Some(layout.clone())).contains("its column"));
+        layout.columns.pop();
+        assert!(failed(Some(layout)).contains("13 columns in the log, and had 12"));
+    }
+}
+
+#[test]
+fn a_change_of_the_outbox_is_fatal_where_the_log_has_no_names() {
+    for server in captured::SERVERS {
+        let capture = captured::one(server, "ddl");
+        let layout = captured::layout(server, "metadata_minimal");
+        let (items, error) = items(&mut reading(&capture, Some(layout)), &capture.events);
+        assert_eq!(inserts(&items).len(), 1);
+        let error = error.expect("refused").to_string();
+        assert!(error.contains("was changed at"), "{error}");
+    }
+}
+
+// --- made by hand
+
+/// What came, in short.
+fn short(items: &[Item<Position>]) -> String {
+    let words: Vec<String> = items
+        .iter()
+        .map(|item| match item {
+            Item::Row(row) => match row.cells.first() {
+                Some(Value::Text(text)) => text.to_string(),
+                _ => format!("{:?}", row.change).to_lowercase(),
+            },
+            Item::Mark(position) => format!("@{}", position.offset),
+            Item::Hurry => "hurry".into(),
+        })
+        .collect();
+    words.join(" ")
+}
+
+fn mysql(layout: Option<Layout>) -> Rows {
+    Rows::new(
+        Flavor::MySql,
+        "eventlog",
+        "events",
+        beginning(Flavor::MySql),
+        layout,
+        false,
+    )
+}
+
+fn outbox() -> Bytes {
+    made::table(1, "eventlog", "events", &made::columns(true))
+}
+
+/// What a log of these events comes to.
+fn log(rows: &mut Rows, events: &[Bytes]) -> Result<String, Error> {
+    rows.take(made::format())?;
+    let (items, error) = items(rows, events);
+    error.map_or(Ok(short(&items)), Err)
+}
+
+fn begin(number: u64) -> [Bytes; 2] {
+    let end = u32::try_from(number).expect("small") * 1000;
+    [
+        made::gtid(end + 100, number, 5_000_000 + number),
+        made::query(end + 200, "", "BEGIN"),
+    ]
+}
+
+fn joined(parts: &[&[Bytes]]) -> Vec<Bytes> {
+    parts.concat()
+}
+
+const WRITE: u8 = 30;
+const UPDATE: u8 = 31;
+const DELETE: u8 = 32;
+
+#[test]
+fn a_mark_comes_after_the_rows_of_its_transaction() {
+    let events = joined(&[
+        &begin(1),
+        &[
+            outbox(),
+            made::rows(WRITE, 1, &["a", "b"]),
+            made::rows(UPDATE, 1, &["x"]),
+        ],
+        &[made::rows(DELETE, 1, &["x"]), made::xid(1900)],
+        &begin(2),
+        &[made::table(2, "eventlog", "other", &made::columns(true))],
+        &[
+            made::rows(WRITE, 2, &["c"]),
+            made::query(2900, "", "COMMIT"),
+        ],
+    ]);
+    let mut rows = mysql(None);
+    let told = log(&mut rows, &events).expect("well-formed");
+    assert_eq!(told, "a b update delete @1900 @2900");
+    assert_eq!(rows.committed_at(), Some(5_000_001));
+    let last = rows.position.last.expect("a transaction");
+    assert_eq!((last.offset, last.committed), (2032, 5_000_002));
+    let uuid = "07070707-0707-0707-0707-070707070707";
+    assert_eq!(rows.position.gtids.to_string(), format!("{uuid}:1-2"));
+}
+
+#[test]
+fn rows_wait_for_their_commit_and_are_dropped_with_it() {
+    let some = |name| [outbox(), made::rows(WRITE, 1, &[name])];
+    let text = |end, text: &str| made::query(end, "", text);
+    let events = joined(&[
+        &begin(1),
+        &some("gone"),
+        &[text(1900, "ROLLBACK")],
+        &begin(2),
+        &some("kept"),
+        &[text(2300, "SAVEPOINT `a`")],
+        &some("gone"),
+        &[text(2400, "SAVEPOINT `b`")],
+        &some("gone"),
+        &[text(2500, "ROLLBACK TO `A`")],
+        &some("kept2"),
+        &[made::xid(2900)],
+        // Never ended: the server was killed.
+        &begin(3),
+        &some("gone"),
+        &[made::rotate(3500, "binlog.000002", 4)],
+    ]);
+    let told = log(&mut mysql(None), &events).expect("well-formed");
+    assert_eq!(told, "@1900 kept kept2 @2900 @4");
+}
+
+#[test]
+fn a_large_transaction_is_not_held_and_cannot_be_taken_back() {
+    let row = "r".repeat(200);
+    let many = vec![row.as_str(); 500];
+    let mut events = joined(&[&begin(1), &[outbox()]]);
+    events.extend(std::iter::repeat_n(made::rows(WRITE, 1, &many), 30));
+    let mut rows = mysql(None);
+    rows.take(made::format()).expect("well-formed");
+    let (handed, error) = items(&mut rows, &events);
+    assert_eq!((handed.len(), error), (15_000, None));
+    assert!(rows.committed_at().is_some());
+    let (more, error) = items(&mut rows, &[made::xid(1900)]);
+    assert_eq!((short(&more).as_str(), error), ("@1900", None));
+
+    let mut rows = mysql(None);
+    rows.take(made::format()).expect("well-formed");
+    let (_, error) = items(&mut rows, &events);
+    assert_eq!(error, None);
+    let (_, error) = items(&mut rows, &[made::query(1900, "", "ROLLBACK")]);
+    assert!(
+        error
+            .expect("fatal")
+            .to_string()
+            .contains("was rolled back at")
+    );
+}
+
+#[test]
+fn the_first_transaction_must_be_the_last_one_and_is_swallowed() {
+    let events = joined(&[
+        &begin(1),
+        &[outbox(), made::rows(WRITE, 1, &["a"]), made::xid(1900)],
+        &begin(2),
+        &[outbox(), made::rows(WRITE, 1, &["b"]), made::xid(2900)],
+    ]);
+    let mut first = mysql(None);
+    let (handed, _) = items(&mut first, &joined(&[&[made::format()], &events[..5]]));
+    let Some(Item::Mark(position)) = handed.into_iter().next_back() else {
+        panic!("no mark");
+    };
+    let again =
+        |position: Position| Rows::new(Flavor::MySql, "eventlog", "events", position, None, true);
+    let told = log(&mut again(position.clone()), &events).expect("the same");
+    assert_eq!(told, "b @2900");
+
+    let mut other = position.clone();
+    if let Some(last) = &mut other.last {
+        last.committed += 1;
+    }
+    let error = log(&mut again(other), &events).expect_err("another one");
+    assert!(
+        error.to_string().contains("its binlog was reset"),
+        "{error}"
+    );
+    let error = log(&mut again(position), &events[5..]).expect_err("another one");
+    assert!(error.to_string().contains("07:2, committed at"), "{error}");
+}
+
+fn xa(number: u64, name: &str, row: Option<&str>) -> Vec<Bytes> {
+    let end = u32::try_from(number).expect("small") * 1000;
+    let mut events = vec![
+        made::gtid(end + 100, number, number),
+        made::query(end + 200, "", "XA START X'61',X'',1"),
+    ];
+    if let Some(row) = row {
+        events.extend([outbox(), made::rows(WRITE, 1, &[row])]);
+    }
+    events.push(made::query(end + 800, "", "XA END X'61',X'',1"));
+    events.push(made::xa_prepare(end + 900, name, false));
+    events
+}
+
+fn xa_end(number: u64, text: &str) -> [Bytes; 2] {
+    let end = u32::try_from(number).expect("small") * 1000;
+    [
+        made::gtid(end + 100, number, number),
+        made::query(end + 900, "", text),
+    ]
+}
+
+#[test]
+fn prepared_rows_wait_for_their_xa_commit_and_hold_the_position_back() {
+    let one = |number, name| {
+        let end = u32::try_from(number).expect("small") * 1000 + 900;
+        joined(&[
+            &begin(number),
+            &[outbox(), made::rows(WRITE, 1, &[name]), made::xid(end)],
+        ])
+    };
+    let events = joined(&[
+        &one(1, "a"),
+        &xa(2, "a", Some("late")),
+        &one(3, "b"),
+        &xa(4, "b", Some("never")),
+        &xa_end(5, "XA ROLLBACK X'62',X'',1"),
+        &one(6, "c"),
+        &xa_end(7, "XA COMMIT X'61',X'',1"),
+        &one(8, "d"),
+    ]);
+    let mut rows = mysql(None);
+    let told = log(&mut rows, &events).expect("well-formed");
+    assert_eq!(told, "a @1900 b c late @7900 d @8900");
+    assert_eq!(rows.prepared.bytes(), 0);
+}
+
+#[test]
+fn prepared_transactions_without_rows_hold_nothing_back_and_are_remembered() {
+    let mut rows = mysql(None);
+    let told = log(&mut rows, &xa(1, "a", None)).expect("well-formed");
+    assert_eq!(told, "@1900");
+    let names: Vec<&String> = rows.position.prepared.iter().collect();
+    assert_eq!(names, ["X'61',X'',1"]);
+    // A later reading knows it from its position.
+    let start = rows.position.clone();
+    let mut later = Rows::new(Flavor::MySql, "eventlog", "events", start, None, false);
+    let told = log(&mut later, &xa_end(2, "XA COMMIT X'61',X'',1")).expect("known");
+    assert_eq!(told, "@2900");
+    assert!(later.position.prepared.is_empty());
+    // And one that was never seen is fatal, unless nothing comes of it.
+    let told = log(&mut later, &xa_end(3, "XA ROLLBACK X'62',X'',1"));
+    assert_eq!(told.as_deref(), Ok("@3900"));
+    let error = log(&mut later, &xa_end(4, "XA COMMIT X'62',X'',1")).expect_err("fatal");
+    assert!(
+        error.to_string().contains("before this pipeline began"),
+        "{error}"
+    );
+}
+
+#[test]
+fn xa_in_one_phase_is_a_commit() {
+    let mut events = xa(1, "a", Some("x"));
+    events.pop();
+    events.push(made::xa_prepare(1900, "a", true));
+    assert_eq!(log(&mut mysql(None), &events).as_deref(), Ok("x @1900"));
+}
+
+#[test]
+fn prepared_transactions_are_bounded() {
+    let row = "r".repeat(200);
+    let many = vec![row.as_str(); 5000];
+    let mut events = xa(1, "a", None);
+    let ends = events.split_off(2);
+    events.push(outbox());
+    events.extend(std::iter::repeat_n(made::rows(WRITE, 1, &many), 18));
+    events.extend(ends);
+    let error = log(&mut mysql(None), &events).expect_err("too much");
+    assert!(error.to_string().contains("16 MiB of rows"), "{error}");
+
+    let mut rows = mysql(None);
+    rows.take(made::format()).expect("well-formed");
+    for number in 1..=1001 {
+        let events = xa(number, &number.to_string(), Some("x"));
+        let (_, error) = items(&mut rows, &events);
+        assert_eq!(error.is_some(), number == 1001);
+    }
+}
+
+#[test]
+fn statements_end_transactions_of_their_own() {
+    let one = |number: u64, text: &str| {
+        let end = u32::try_from(number).expect("small") * 1000;
+        [
+            made::gtid(end + 100, number, 7),
+            made::query(end + 900, "eventlog", text),
+        ]
+    };
+    let events = joined(&[
+        &one(1, "CREATE TABLE x (n INT)"),
+        &one(2, "TRUNCATE TABLE events"),
+        &one(3, "ALTER TABLE events ADD COLUMN n INT"),
+        &[made::query(3950, "", "# Dummy")],
+        &one(4, "CREATE TABLE `y` (`n` int) START TRANSACTION"),
+        &[
+            made::table(2, "eventlog", "y", &made::columns(true)),
+            made::rows(WRITE, 2, &["n"]),
+        ],
+        &[made::xid(4990)],
+    ]);
+    let told = log(&mut mysql(None), &events).expect("well-formed");
+    assert_eq!(told, "@1900 truncate @2900 @3900 @4990");
+    let layout = Some(Layout {
+        columns: Vec::new(),
+    });
+    let error = log(&mut mysql(layout), &events).expect_err("refused");
+    assert!(error.to_string().contains("binlog.000001:3"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_passed_over_is_fatal_with_its_place() {
+    let bad = |event: Bytes| {
+        let error = log(&mut mysql(None), &[event]).expect_err("fatal");
+        assert!(matches!(error, Error::Fatal { .. }));
+        error.to_string()
+    };
+    assert!(bad(made::event(99, 500, 0, b"x")).contains("unknown type 99"));
+    assert!(bad(made::event(164, 500, 0, b"x")).contains("encrypted"));
+    let incident = bad(made::event(26, 500, 0, b"\x01\x00\x04lost"));
+    assert!(incident.contains("lost (incident 1)"), "{incident}");
+    let cut = bad(made::event(33, 500, 0, b"x"));
+    assert!(cut.contains("binlog.000001:480"), "{cut}");
+    assert!(bad(made::xid(500)).contains("never began"));
+    let rows = joined(&[&begin(1), &[made::rows(WRITE, 9, &["x"])]]);
+    let error = log(&mut mysql(None), &rows).expect_err("fatal");
+    assert!(error.to_string().contains("never described"));
+    // These may be passed over.
+    let ignorable = [
+        made::event(99, 500, 0x80, b"x"),
+        made::event(27, 0, 0, b"x"),
+    ];
+    assert_eq!(log(&mut mysql(None), &ignorable).as_deref(), Ok(""));
+}
+
+#[test]
+fn a_rotation_is_a_mark_but_not_the_servers_word_about_where_it_begins() {
+    let told = made::event(4, 0, 0x20, b"\x04\0\0\0\0\0\0\0binlog.000007");
+    let mut rows = mysql(None);
+    assert_eq!(log(&mut rows, &[told]).as_deref(), Ok(""));
+    assert_eq!(rows.place(), ("binlog.000007", 4));
+    let events = [made::rotate(500, "binlog.000008", 4)];
+    let (marks, _) = items(&mut rows, &events);
+    let Some(Item::Mark(position)) = marks.first() else {
+        panic!("no mark");
+    };
+    assert_eq!((&*position.file, position.offset), ("binlog.000008", 4));
+}
+
+#[test]
+fn offsets_go_on_beyond_four_gigabytes() {
+    let mut place = Place {
+        file: "b.1".into(),
+        start: 0,
+        end: 4,
+    };
+    let mut pass = |end: u32, size: u32| {
+        let event = made::event(16, end, 0, &vec![0; size as usize - 19]);
+        place.pass(&Header::read(&event).expect("a header"));
+        (place.start, place.end)
+    };
+    assert_eq!(pass(4_000_000_000, 100), (3_999_999_900, 4_000_000_000));
+    assert_eq!(pass(0, 100), (4_000_000_000, 4_000_000_100));
+    assert_eq!(pass(100, 50), ((1 << 32) + 50, (1 << 32) + 100));
+}
+
+#[test]
+fn a_wrong_checksum_is_fatal() {
+    let capture = captured::one("mysql", "plain");
+    let flip = |which: usize| {
+        let mut events = capture.events.clone();
+        let mut wrong = events[which].to_vec();
+        let last = wrong.len() - 6;
+        wrong[last] ^= 1;
+        events[which] = wrong.into();
+        items(&mut reading(&capture, None), &events).1
+    };
+    for which in 0..capture.events.len() {
+        // The rotation at the end is passed over where it changes nothing; no event is.
+        let error = flip(which).expect("fatal").to_string();
+        assert!(error.contains("checksum") || which == 0, "{error}");
+    }
+}
+
+// --- bytes that nobody wrote
+
+/// Without checksums, which would find every change.
+fn bare(event: &Bytes) -> Bytes {
+    let header = Header::read(event).expect("a header");
+    let mut bare = event.to_vec();
+    if header.is_format() {
+        let algorithm = bare.len() - 5;
+        bare[algorithm] = 0;
+        return bare.into();
+    }
+    bare.truncate(event.len() - 4);
+    let size = u32::try_from(bare.len()).expect("small");
+    bare[9..13].copy_from_slice(&size.to_le_bytes());
+    bare.into()
+}
+
+#[test]
+fn every_event_cut_anywhere_is_survived() {
+    for capture in captured::all() {
+        if capture.case == "checksum_none" {
+            continue;
+        }
+        let layout = layout_of(&capture);
+        let mut rows = reading(&capture, layout.clone());
+        for event in &capture.events {
+            let whole = bare(event);
+            // Long ones at some places only.
+            let step = (whole.len() / 1000).max(1);
+            for length in (0..whole.len()).step_by(step) {
+                let mut cut = whole[..length].to_vec();
+                if let Some(size) = cut.get_mut(9..13) {
+                    size.copy_from_slice(&u32::try_from(length).expect("small").to_le_bytes());
+                }
+                let before = rows.position.clone();
+                let mut trial = reading(&capture, layout.clone());
+                trial.checksums = Some(false);
+                trial.tables = rows.tables.clone();
+                trial.position = before;
+                if rows.transaction.is_some() {
+                    let opened = joined(&begin(1).each_ref().map(std::slice::from_ref));
+                    let _ = items(&mut trial, &opened);
+                    trial.tables = rows.tables.clone();
+                }
+                let _ = items(&mut trial, &[cut.into()]);
+            }
+            let (_, error) = items(&mut rows, &[whole]);
+            if error.is_some() {
+                break;
+            }
+        }
+    }
+}
+
+/// Numbers that look random, and are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % below as u64).expect("small")
+    }
+}
+
+#[test]
+fn corrupted_logs_are_survived_in_bounded_time() {
+    let begun = std::time::Instant::now();
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut failed = 0;
+    for capture in captured::all() {
+        let events: Vec<Bytes> = match capture.case.as_str() {
+            "checksum_none" => capture.events.clone(),
+            _ => capture.events.iter().map(bare).collect(),
+        };
+        let layout = layout_of(&capture);
+        for _ in 0..60 {
+            let mut events = events.clone();
+            for _ in 0..=dice.next(3) {
+                let which = dice.next(events.len());
+                let mut wrong = events[which].to_vec();
+                // The size must stay, or nothing else is read.
+                let at = 19 + dice.next(wrong.len() - 19);
+                wrong[at] = u8::try_from(dice.next(256)).expect("a byte");
+                events[which] = wrong.into();
+            }
+            let (_, error) = items(&mut reading(&capture, layout.clone()), &events);
+            failed += usize::from(error.is_some());
+        }
+    }
+    assert!(failed > 500, "{failed}");
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}

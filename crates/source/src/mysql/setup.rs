@@ -1,0 +1,261 @@
+//! Where a pipeline begins in a log that keeps no account of its readers (`init`, `adopt`), and a look at it (`check`).
+//!
+//! Rule: nothing is made and nothing is changed in the database.
+
+mod check;
+
+use std::time::Duration;
+
+use headwater_core::event::Role;
+use tokio::time::{Instant, sleep};
+
+use super::facts::{self, Facts};
+use super::gtid::{GtidList, GtidSet, Gtids};
+use super::position::{Identity, Position};
+use super::session::{Answer, Session, text};
+use super::verdict::{self, Refusal};
+use super::{Flavor, Settings, ident, literal, resume};
+use crate::Error;
+
+pub use check::check;
+
+/// For open transactions, and for a count of many rows.
+const LIMIT: Duration = Duration::from_mins(1);
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+/// Where a pipeline begins.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Begun {
+    At {
+        position: Box<Position>,
+        identity: Box<Identity>,
+        /// What could not be made sure of.
+        notices: Vec<String>,
+    },
+    /// The table holds so many events that the position would pass over.
+    Holds(u64),
+}
+
+/// Takes the server's present position. With `count_to`, only if no event is committed before it; else events are counted up to
+/// there.
+pub async fn init(settings: &Settings, count_to: Option<u64>) -> Result<Begun, Error> {
+    let mut session = Session::open(settings).await?;
+    session.limit(LIMIT).await?;
+    let facts = Facts::read(&mut session).await?;
+    fit(&facts, session.settings())?;
+    let (taken, held) = take(&mut session, &facts, count_to).await?;
+    session.close().await;
+    if held > 0 {
+        return Ok(Begun::Holds(held));
+    }
+    Ok(Begun::At {
+        position: Box::new(taken.position),
+        identity: Box::new(identity(&facts)),
+        notices: taken.notices,
+    })
+}
+
+/// Where the server's log ends now, and which log that is.
+pub async fn present(settings: &Settings) -> Result<(Position, Identity), Error> {
+    match init(settings, None).await? {
+        Begun::At {
+            position, identity, ..
+        } => Ok((*position, *identity)),
+        Begun::Holds(_) => Err(Error::transient("rows were counted that nobody asked for")),
+    }
+}
+
+/// How many events the table holds already, counted up to `limit`.
+pub async fn count_events(settings: &Settings, limit: u64) -> Result<u64, Error> {
+    let mut session = Session::open(settings).await?;
+    session.limit(LIMIT).await?;
+    let facts = Facts::read(&mut session).await?;
+    fit(&facts, session.settings())?;
+    let events = count(&mut session, limit).await?;
+    session.close().await;
+    Ok(events)
+}
+
+/// What is needed of the server and the table, whatever the position.
+fn fit(facts: &Facts, settings: &Settings) -> Result<(), Error> {
+    resume::fit_server(&facts.server, settings)?;
+    resume::fit_table(facts.table.as_ref(), settings).map(drop)
+}
+
+/// Which log this is. Columns that the log does not name are remembered as they are now.
+fn identity(facts: &Facts) -> Identity {
+    let named = facts.server.is("binlog_row_metadata", "FULL");
+    let layout = facts.table.as_ref().map(|table| table.layout.clone());
+    Identity {
+        flavor: facts.server.flavor,
+        server: facts.server.identity.clone(),
+        layout: layout.filter(|_| !named),
+    }
+}
+
+struct Taken {
+    position: Position,
+    notices: Vec<String>,
+}
+
+/// A position before which no prepared XA transaction is still open: its rows are in the log already, and its end, which would
+/// make events of them, is yet to come.
+async fn take(
+    session: &mut Session,
+    facts: &Facts,
+    count_to: Option<u64>,
+) -> Result<(Taken, u64), Error> {
+    let begun = Instant::now();
+    let may_look = prepared(session).await?.is_some();
+    loop {
+        let (position, held) = match facts.server.flavor {
+            Flavor::MySql => mysql(session, facts, count_to, may_look).await?,
+            Flavor::MariaDb => mariadb(session, count_to).await?,
+        };
+        let notices = match prepared(session).await? {
+            // In an empty table nobody's row is locked: there is none.
+            None if count_to.is_some() && held == 0 => Vec::new(),
+            Some(0) => Vec::new(),
+            None => vec![
+                "prepared XA transactions could not be looked for (XA RECOVER wants the right XA_RECOVER_ADMIN): if there are any \
+                 with rows of the outbox, commit or roll them back, and begin again"
+                    .to_owned(),
+            ],
+            Some(open) if begun.elapsed() > LIMIT => {
+                return Err(Error::fatal(
+                    format!("{open} prepared XA transactions are still open: their rows are in the log before any position that \
+                             could be taken now"),
+                    "end them, or try again later: XA RECOVER; lists them, XA COMMIT or XA ROLLBACK ends each",
+                ));
+            }
+            Some(_) => {
+                sleep(ASK_EVERY).await;
+                continue;
+            }
+        };
+        return Ok((Taken { position, notices }, held));
+    }
+}
+
+/// How many; `None` if our user may not ask.
+async fn prepared(session: &mut Session) -> Result<Option<usize>, Error> {
+    match session.ask("XA RECOVER").await? {
+        Ok(answer) => Ok(Some(answer.rows.len())),
+        Err(Refusal {
+            code: 1227 | 1401 | 1045,
+            ..
+        }) => Ok(None),
+        Err(refusal) => Err(verdict::of(&refusal, session.settings())),
+    }
+}
+
+/// `gtid_executed` grows after the engine's commit, so whatever is in it is seen by a later count; a file's end grows before that.
+async fn mysql(
+    session: &mut Session,
+    facts: &Facts,
+    count_to: Option<u64>,
+    may_look: bool,
+) -> Result<(Position, u64), Error> {
+    let (file, offset) = facts::end(session).await?;
+    let gtids = if facts.server.names_transactions() {
+        let answer = session.rows("SELECT @@global.gtid_executed").await?;
+        Gtids::MySql(parsed::<GtidSet>(&answer)?)
+    } else {
+        Gtids::None
+    };
+    let by_place = match &gtids {
+        Gtids::MySql(set) => set.has_tags(),
+        _ => true,
+    };
+    let held = match count_to {
+        None => 0,
+        Some(limit) => {
+            if by_place || !may_look {
+                wait_for_writers(session).await?;
+            }
+            count(session, limit).await?
+        }
+    };
+    Ok((Position::new(gtids, &file, offset), held))
+}
+
+/// A snapshot, and the place in the log that is exactly its own (the manual's "START TRANSACTION WITH CONSISTENT SNAPSHOT").
+async fn mariadb(session: &mut Session, count_to: Option<u64>) -> Result<(Position, u64), Error> {
+    session
+        .run("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        .await?;
+    let answer = session
+        .rows("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'")
+        .await?;
+    let status = |name: &str| {
+        let row = answer.rows.iter().find(|row| {
+            let found = text(row, 0).unwrap_or_default();
+            found.eq_ignore_ascii_case(name)
+        });
+        row.and_then(|row| text(row, 1))
+    };
+    let file = status("binlog_snapshot_file").filter(|file| !file.is_empty());
+    let offset = status("binlog_snapshot_position").and_then(|offset| offset.parse::<u64>().ok());
+    let (Some(file), Some(offset)) = (file, offset) else {
+        return Err(Error::transient(
+            "the server does not say where its snapshot is in the log",
+        ));
+    };
+    let held = match count_to {
+        None => 0,
+        Some(limit) => count(session, limit).await?,
+    };
+    session.run("COMMIT").await?;
+    let ask = format!("SELECT BINLOG_GTID_POS({}, {offset})", literal(&file));
+    let list = parsed::<GtidList>(&session.rows(&ask).await?)?;
+    Ok((Position::new(Gtids::MariaDb(list), &file, offset), held))
+}
+
+fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(answer: &Answer) -> Result<T, Error> {
+    let text = answer.first().unwrap_or_default();
+    text.parse()
+        .map_err(|e| Error::transient(format!("the server answered strangely: {e}")))
+}
+
+/// A row whose transaction is in the log already (or prepared), but not yet committed, is locked: reading it with a lock waits for the commit.
+/// With the weaker isolation no gap and no other row stays locked meanwhile.
+async fn wait_for_writers(session: &mut Session) -> Result<(), Error> {
+    let settings = session.settings().clone();
+    session
+        .run("SET SESSION innodb_lock_wait_timeout = 55")
+        .await?;
+    session
+        .run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        .await?;
+    let ask = format!("{} LIMIT 1 LOCK IN SHARE MODE", events(&settings));
+    match session.ask_within(&ask, 2 * LIMIT).await? {
+        Ok(_) => Ok(()),
+        Err(Refusal {
+            code: 1205 | 3024, ..
+        }) => Err(Error::fatal(
+            "no position could be taken: transactions that wrote to the table earlier are still open",
+            "end them, or try again later: SELECT * FROM information_schema.innodb_trx ORDER BY trx_started;",
+        )),
+        Err(refusal) => Err(verdict::of(&refusal, &settings)),
+    }
+}
+
+fn events(settings: &Settings) -> String {
+    format!(
+        "SELECT 1 FROM {}.{} WHERE {} IS NOT NULL",
+        ident(&settings.schema),
+        ident(&settings.table),
+        ident(Role::EventType.name())
+    )
+}
+
+async fn count(session: &mut Session, limit: u64) -> Result<u64, Error> {
+    let ask = format!(
+        "SELECT count(*) FROM ({} LIMIT {limit}) events",
+        events(session.settings())
+    );
+    match session.ask_within(&ask, 2 * LIMIT).await? {
+        Ok(answer) => Ok(answer.first().and_then(|it| it.parse().ok()).unwrap_or(0)),
+        Err(refusal) => Err(verdict::of(&refusal, session.settings())),
+    }
+}

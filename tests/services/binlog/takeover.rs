@@ -1,0 +1,79 @@
+//! Another server in the place of the first, and another reader under our number.
+
+use std::time::{Duration, Instant};
+
+use headwater_testkit::{Load, Outbox, Proxy, Writing};
+use tokio::time::sleep;
+
+use super::BinlogScene;
+use crate::scene::{LIMIT, Running, headwater, on_every_binlog};
+
+on_every_binlog!(a_replica_takes_over_while_it_runs: "takeover", own server, shared kafka);
+
+async fn a_replica_takes_over_while_it_runs(mut scene: BinlogScene<'_>) {
+    // GIVEN a primary with a replica, and a pipeline that reaches whoever is primary under one address
+    let primary = scene.database.mysql();
+    let proxy = Proxy::start(primary.port());
+    scene.pipeline.source_url = scene.database.url_through(proxy.port());
+    scene.configure();
+    let replica = primary.replica(&[]);
+    scene.init();
+    let run = scene.start().await;
+    let writing = load(&scene.namespace, 71).start(&scene.database.owner_url());
+    more(&writing).await;
+
+    // WHEN the primary dies, and the replica takes its place
+    let mut written = writing.stop().await;
+    replica.has_all_of(primary).await;
+    primary.kill9();
+    replica.promote().await;
+    proxy.lead_to(replica.port());
+    proxy.cut();
+    let second = scene.another_namespace("second").await;
+    let writing = load(&second, 171).start(&replica.owner_url(scene.database.name()));
+    more(&writing).await;
+    written.add(writing.stop().await);
+
+    // THEN the same process carries on by itself, and nothing is lost, reordered or foreign
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_at_least_once();
+}
+
+fn load(namespace: &str, seed: u64) -> Load {
+    Load {
+        rate: Some(100),
+        ..Load::new(namespace, seed)
+    }
+}
+
+async fn more(writing: &Writing) {
+    writing.wait_for(writing.events() + 200, LIMIT).await;
+}
+
+on_every_binlog!(a_taken_number_is_told: "clash", shared server, shared kafka);
+
+async fn a_taken_number_is_told(mut scene: BinlogScene<'_>) {
+    // GIVEN two pipelines with one number
+    let number = 100_000 + u32::from(scene.database.port()) * 7;
+    scene.pipeline.source = format!("{}server_id = {number}\n", scene.pipeline.source);
+    scene.configure();
+    scene.init();
+    let mut first = scene.start().await;
+    let mut second = scene.pipeline.clone();
+    second.name = headwater_testkit::unique("clash");
+    let second = headwater(&second);
+    assert_eq!(second.run(&["init"]).code, 0);
+
+    // WHEN both run, THEN the server throws out one of them, and that is told with the number
+    let mut second = Running::of(second.spawn(&["run"]));
+    let end = Instant::now() + LIMIT;
+    while first.is_running() && second.is_running() {
+        assert!(Instant::now() < end, "both work under one number");
+        sleep(Duration::from_millis(50)).await;
+    }
+    let mut thrown_out = if second.is_running() { first } else { second };
+    assert_eq!(thrown_out.ended_within(LIMIT).await, 3);
+    let log = thrown_out.log();
+    assert!(log.contains("source.server_id"), "{log}");
+    assert!(log.contains(&number.to_string()), "{log}");
+}

@@ -1,0 +1,208 @@
+//! Transactions of other shapes: prepared ones, a row of 20 MB, one that comes as a statement, GTIDs with tags and none.
+
+use std::time::Duration;
+
+use headwater_testkit::{Kafka, Mysql, Outbox, Server, Written};
+use tokio::time::sleep;
+
+use super::BinlogScene;
+use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
+
+on_every_binlog!(prepared_transactions_count_when_they_are_committed: "xa", own server, shared kafka);
+
+async fn prepared_transactions_count_when_they_are_committed(scene: BinlogScene<'_>) {
+    // GIVEN a pipeline at work
+    scene.init();
+    let run = scene.start().await;
+    let event = |seq| Event::new(&scene.namespace, "k", seq);
+    let [late, gone, between, once, after] = [3, 9, 1, 2, 4].map(event);
+
+    // WHEN one transaction is prepared and committed after others, one is rolled back, and one has one phase
+    prepare(&scene, "late", &late).await;
+    prepare(&scene, "gone", &gone).await;
+    scene.database.execute(&scene.insert(&between)).await;
+    let one_phase = format!(
+        "XA START 'once'; {} XA END 'once'; XA COMMIT 'once' ONE PHASE",
+        scene.insert(&once)
+    );
+    scene.database.execute(&one_phase).await;
+    let early = Written {
+        committed: vec![between.committed(), once.committed()],
+        ..Written::default()
+    };
+    scene.judge(&early).await.assert_exactly_once();
+    scene.database.execute("XA ROLLBACK 'gone'").await;
+    scene.database.execute("XA COMMIT 'late'").await;
+    scene.database.execute(&scene.insert(&after)).await;
+
+    // THEN each arrives when it is committed, and what was rolled back never does
+    let mut written = Written {
+        committed: [between, once, late, after]
+            .iter()
+            .map(Event::committed)
+            .collect(),
+        rolled_back: [gone.id].into(),
+        ..Written::default()
+    };
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_exactly_once();
+
+    // AND also when it ends between a PREPARE and its COMMIT; it then reads a part again
+    let [open, undone, meanwhile, last] = [5, 10, 6, 8].map(event);
+    let mut run = scene.start().await;
+    prepare(&scene, "open", &open).await;
+    prepare(&scene, "undone", &undone).await;
+    let other = Event {
+        key: "other".into(),
+        ..meanwhile
+    };
+    scene.database.execute(&scene.insert(&other)).await;
+    written.committed.push(other.committed());
+    scene.judge(&written).await.assert_exactly_once();
+    run.kill9();
+    scene.database.execute("XA ROLLBACK 'undone'").await;
+    scene.database.execute("XA COMMIT 'open'").await;
+    scene.database.execute(&scene.insert(&last)).await;
+    written
+        .committed
+        .extend([open.committed(), last.committed()]);
+    written.rolled_back.insert(undone.id);
+    let run = scene.start().await;
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_at_least_once();
+}
+
+/// In a session that ends: another may commit what it prepared.
+async fn prepare(scene: &BinlogScene<'_>, name: &str, event: &Event) {
+    let insert = scene.insert(event);
+    let sql = format!("XA START '{name}'; {insert} XA END '{name}'; XA PREPARE '{name}'");
+    scene.database.execute(&sql).await;
+    // MariaDB gives it to others only once the session has ended.
+    sleep(Duration::from_millis(300)).await;
+}
+
+on_every_binlog!(a_row_of_20_megabytes_is_read: "large", shared server, shared kafka);
+
+async fn a_row_of_20_megabytes_is_read(scene: BinlogScene<'_>) {
+    // GIVEN an outbox with a column that is no event's
+    scene
+        .database
+        .execute("ALTER TABLE events ADD COLUMN attachment LONGBLOB AFTER namespace")
+        .await;
+    scene.init();
+    let run = scene.start().await;
+
+    // WHEN it holds more than a packet of the protocol can
+    let [before, large, after] = [1, 2, 3].map(|seq| Event::new(&scene.namespace, "k", seq));
+    let attachment = [("attachment", "REPEAT('x', 20000000)")];
+    let statements = [
+        scene.insert(&before),
+        scene.insert_with(&large, &attachment),
+        scene.insert(&after),
+    ];
+    scene.database.execute_each(&statements).await;
+
+    // THEN all arrive
+    let written = Written {
+        committed: [before, large, after]
+            .iter()
+            .map(Event::committed)
+            .collect(),
+        ..Written::default()
+    };
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+}
+
+on_every_binlog!(a_statement_where_rows_are_wanted_stops_the_run: "words", shared server, shared kafka);
+
+async fn a_statement_where_rows_are_wanted_stops_the_run(scene: BinlogScene<'_>) {
+    // GIVEN a pipeline at work
+    scene.init();
+    let mut run = scene.start().await;
+    let written = scene.commit_events(3).await;
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN a session writes to the outbox by statements
+    let event = Event::new(&scene.namespace, "k", 1);
+    let sql = format!(
+        "SET SESSION binlog_format = STATEMENT; {}",
+        scene.insert(&event)
+    );
+    scene.database.execute(&sql).await;
+
+    // THEN nothing is passed over: a person is asked for, and told what it is about
+    assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
+    let log = run.log();
+    assert!(log.contains("binlog_format"), "{log}");
+    let verdict = scene.judge(&written).await;
+    verdict.assert_exactly_once();
+}
+
+#[tokio::test]
+async fn tagged_gtids_and_none_at_all_are_resumed() {
+    // GIVEN a pipeline on a MySQL whose transactions have tags
+    let mysql = Mysql::start(Server::MySql97, &[]);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "tags").await;
+    scene.init();
+    let mut run = scene.start().await;
+    let mut written = Written::default();
+    let mut seq = 0;
+    let mut tagged = async |tag: &str| {
+        seq += 1;
+        let event = Event::new(&scene.namespace, "k", seq);
+        let insert = scene.insert(&event);
+        let sql = format!("SET GTID_NEXT = 'AUTOMATIC{tag}'; {insert}");
+        scene.database.execute(&sql).await;
+        event.committed()
+    };
+
+    // WHEN it is stopped and started between them
+    for _ in 0..2 {
+        for tag in [":shop", "", ":other"] {
+            written.committed.push(tagged(tag).await);
+        }
+        scene.judge(&written).await.assert_exactly_once();
+        run.ask_to_stop().await;
+        written.committed.push(tagged(":shop").await);
+        run = scene.start().await;
+    }
+
+    // THEN nothing is lost, doubled or reordered
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_exactly_once();
+}
+
+#[tokio::test]
+async fn without_gtids_the_place_in_the_file_is_remembered() {
+    // GIVEN a MySQL without GTIDs
+    let off = [("gtid_mode", "OFF"), ("enforce_gtid_consistency", "OFF")];
+    let mysql = Mysql::start(Server::MySql97, &off);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "none").await;
+    scene.init();
+    let mut run = scene.start().await;
+    let mut written = Written::default();
+
+    // WHEN it is stopped and started, and the log goes on in another file
+    for _ in 0..3 {
+        written.add(scene.commit_events(10).await);
+        scene.judge(&written).await.assert_exactly_once();
+        run.ask_to_stop().await;
+        written.add(scene.commit_events(10).await);
+        mysql.execute("FLUSH BINARY LOGS").await;
+        written.add(scene.commit_events(10).await);
+        run = scene.start().await;
+    }
+
+    // THEN nothing is lost, doubled or reordered
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_exactly_once();
+}
