@@ -293,9 +293,14 @@ fn captured_documents_say_what_the_server_says() {
         if is_opaque {
             continue;
         }
-        let ours: Value = serde_json::from_str(text).expect("JSON");
-        let theirs: Value = serde_json::from_str(told).expect("JSON");
-        assert!(same(&ours, &theirs), "{text} is not {truth}");
+        // serde_json gives up on the largest doubles when all their digits are written out.
+        if let (Ok(ours), Ok(theirs)) = (text.parse::<f64>(), told.parse::<f64>()) {
+            assert_eq!(ours.to_bits(), theirs.to_bits(), "{text} is not {truth}");
+        } else {
+            let ours: Value = serde_json::from_str(text).expect("JSON");
+            let theirs: Value = serde_json::from_str(told).expect("JSON");
+            assert!(same(&ours, &theirs), "{text} is not {truth}");
+        }
         compared += 1;
     }
     assert!(compared > 40, "{compared}");
