@@ -14,6 +14,8 @@ pub(super) struct Began {
     pub committed: Option<i64>,
     /// MariaDB: the event stands for a BEGIN. Where it does not, the next statement is the whole transaction.
     pub open: bool,
+    /// MariaDB: it will be prepared, and ended by another. MySQL says so with an XA START.
+    pub xa: bool,
 }
 
 /// MySQL's.
@@ -25,6 +27,7 @@ pub(super) fn named(mut reader: Reader<'_>) -> Result<Began, Malformed> {
         gtid: Some(mysql(uuid, None, number)),
         committed: committed(reader)?,
         open: false,
+        xa: false,
     })
 }
 
@@ -35,6 +38,7 @@ pub(super) fn anonymous(mut reader: Reader<'_>) -> Result<Began, Malformed> {
         gtid: None,
         committed: committed(reader)?,
         open: false,
+        xa: false,
     })
 }
 
@@ -120,6 +124,7 @@ pub(super) fn tagged(mut reader: Reader<'_>) -> Result<Began, Malformed> {
         gtid: Some(mysql(uuid, tag.filter(|tag| !tag.is_empty()), gno)),
         committed: first.or(here).and_then(time),
         open: false,
+        xa: false,
     })
 }
 
@@ -143,6 +148,7 @@ fn varint(reader: &mut Reader<'_>) -> Result<u64, Malformed> {
 /// MariaDB's. Its server is the header's.
 pub(super) fn mariadb(mut reader: Reader<'_>, header: &Header) -> Result<Began, Malformed> {
     const STANDALONE: u8 = 1;
+    const PREPARED_XA: u8 = 0x40;
     let sequence = reader.u64()?;
     let domain = reader.u32()?;
     let flags = reader.u8()?;
@@ -154,6 +160,7 @@ pub(super) fn mariadb(mut reader: Reader<'_>, header: &Header) -> Result<Began, 
         })),
         committed: i64::from(header.timestamp).checked_mul(1_000_000),
         open: flags & STANDALONE == 0,
+        xa: flags & PREPARED_XA != 0,
     })
 }
 

@@ -43,6 +43,20 @@ pub(super) fn gtid(end: u32, number: u64, committed: u64) -> Bytes {
     event(33, end, 0, &body)
 }
 
+/// MariaDB's, of domain 0 and server 1. Its time is the header's, in seconds.
+#[cfg(test)]
+pub(super) fn mariadb_gtid(end: u32, sequence: u64, flags: u8, time: u32) -> Bytes {
+    let mut body = sequence.to_le_bytes().to_vec();
+    body.extend(0_u32.to_le_bytes());
+    body.push(flags);
+    body.extend([0; 6]);
+    let mut event = event(162, end, 0, &body).to_vec();
+    if let Some(begin) = event.first_chunk_mut() {
+        *begin = time.to_le_bytes();
+    }
+    event.into()
+}
+
 pub(super) fn query(end: u32, schema: &str, text: &str) -> Bytes {
     let mut body = vec![0; 8];
     body.push(u8::try_from(schema.len()).unwrap_or(u8::MAX));

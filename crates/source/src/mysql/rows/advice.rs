@@ -98,6 +98,18 @@ pub(super) fn taken_back(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error
     )
 }
 
+pub(super) fn not_held(xid: &str, outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error {
+    let Outbox { schema, table } = outbox;
+    Error::fatal(
+        format!(
+            "the XA transaction {xid} with rows of {schema}.{table} was prepared at {file}:{offset}, and the log did not say \
+             where it began that it would be: its rows have been published before its end"
+        ),
+        "look at XA RECOVER whether it is committed; if it is rolled back, what was published of it never happened; go on \
+         behind this place with `headwater adopt`, and report this with the server's version",
+    )
+}
+
 pub(super) fn too_much_prepared(how_much: &str) -> Error {
     Error::fatal(
         format!(

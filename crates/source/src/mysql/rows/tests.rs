@@ -426,6 +426,64 @@ fn prepared_rows_wait_for_their_xa_commit_and_hold_the_position_back() {
     assert_eq!(rows.prepared.bytes(), 0);
 }
 
+fn mariadb() -> Rows {
+    let start = beginning(Flavor::MariaDb);
+    Rows::new(Flavor::MariaDb, "eventlog", "events", start, None, false)
+}
+
+/// More than is held of a transaction whose rows are committed with it.
+fn large() -> Vec<Bytes> {
+    let row = "r".repeat(200);
+    let many = vec![row.as_str(); 500];
+    let mut events = vec![outbox()];
+    events.extend(std::iter::repeat_n(made::rows(WRITE, 1, &many), 20));
+    events
+}
+
+/// MariaDB writes no XA START: its GTID alone says so.
+#[test]
+fn a_large_prepared_transaction_of_mariadb_is_held_until_its_end() {
+    const PREPARED: u8 = 0x4C;
+    const STANDALONE: u8 = 1;
+    let prepared = joined(&[
+        &[made::mariadb_gtid(1100, 1, PREPARED, 7)],
+        &large(),
+        &[made::xa_prepare(1900, "a", false)],
+    ]);
+    for (end, count, told) in [("COMMIT", 10_001, "@2900"), ("ROLLBACK", 1, "@2900")] {
+        let mut rows = mariadb();
+        assert_eq!(log(&mut rows, &prepared).as_deref(), Ok(""), "{end}");
+        let ends = [
+            made::mariadb_gtid(2100, 2, STANDALONE, 7),
+            made::query(2900, "", &format!("XA {end} X'61',X'',1")),
+        ];
+        let (items, error) = items(&mut rows, &ends);
+        assert_eq!((items.len(), error), (count, None), "{end}");
+        assert!(short(&items).ends_with(told));
+    }
+    // Where nothing said so, what was handed over cannot be passed over.
+    let mut unsaid = prepared;
+    unsaid[0] = made::mariadb_gtid(1100, 1, 0x0C, 7);
+    let error = log(&mut mariadb(), &unsaid).expect_err("fatal");
+    assert!(error.to_string().contains("before its end"), "{error}");
+}
+
+#[test]
+fn a_transaction_that_begins_inside_another_is_fatal_if_that_has_rows() {
+    let cut = joined(&[
+        &begin(1),
+        &[outbox(), made::rows(WRITE, 1, &["a"])],
+        &begin(2),
+    ]);
+    let large = joined(&[&begin(1), &large(), &begin(2)]);
+    for events in [cut, large] {
+        let error = log(&mut mysql(None), &events).expect_err("fatal");
+        assert!(error.to_string().contains("inside another"), "{error}");
+    }
+    let empty = joined(&[&begin(1), &begin(2), &[made::xid(2900)]]);
+    assert_eq!(log(&mut mysql(None), &empty).as_deref(), Ok("@2900"));
+}
+
 #[test]
 fn prepared_transactions_without_rows_hold_nothing_back_and_are_remembered() {
     let mut rows = mysql(None);

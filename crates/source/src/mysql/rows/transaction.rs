@@ -56,7 +56,10 @@ enum Fate {
 
 impl Rows {
     pub(super) fn began(&mut self, began: Began, header: &Header) -> Result<(), Trouble> {
-        self.broken_off(header)?;
+        // One that a crash cut off is followed by a new file, not by another transaction.
+        if self.transaction.take().is_some_and(|cut| cut.has_rows()) {
+            return Err(Trouble::Malformed(UNENDED));
+        }
         let start = self.place.start;
         self.begin(began, header, start)
     }
@@ -69,10 +72,10 @@ impl Rows {
             committed: began.committed.unwrap_or_else(seconds),
             file: Arc::clone(&self.place.file),
             offset,
-            shape: if began.open {
-                Shape::Open
-            } else {
-                Shape::Single
+            shape: match began {
+                Began { xa: true, .. } => Shape::Xa,
+                Began { open: true, .. } => Shape::Open,
+                _ => Shape::Single,
             },
             fate: Fate::Held,
             held: Vec::new(),
@@ -94,6 +97,7 @@ impl Rows {
                 gtid: None,
                 committed: None,
                 open: false,
+                xa: false,
             };
             self.begin(nameless, header, self.place.start)?;
         }
@@ -188,7 +192,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Something begins while a transaction has not ended: it never was committed.
+    /// The server was stopped, or begins a new file, while a transaction has not ended: it never was committed.
     pub(super) fn broken_off(&mut self, header: &Header) -> Result<(), Trouble> {
         if header.is_artificial() || header.is_format() && header.end == 0 {
             return Ok(()); // told by the server between two events
@@ -225,11 +229,21 @@ impl Rows {
 }
 
 const OUTSIDE: super::Malformed = super::Malformed("rows outside of a transaction");
+const UNENDED: super::Malformed =
+    super::Malformed("the beginning of a transaction inside another one that has rows");
 const ENDS: super::Malformed = super::Malformed("the end of a transaction that never began");
 
 impl Transaction {
     pub(super) fn is_swallowed(&self) -> bool {
         self.fate == Fate::Swallowed
+    }
+
+    pub(super) fn is_handed_over(&self) -> bool {
+        self.fate == Fate::HandedOver
+    }
+
+    fn has_rows(&self) -> bool {
+        self.is_handed_over() || !self.held.is_empty()
     }
 
     pub(super) fn committed(&self) -> i64 {

@@ -60,6 +60,9 @@ impl Rows {
             self.end(transaction);
             return Ok(());
         }
+        if transaction.is_handed_over() {
+            return Err(advice::not_held(&xid, self.outbox(), self.place()).into());
+        }
         let rows = std::mem::take(&mut transaction.held);
         if rows.is_empty() {
             Arc::make_mut(&mut self.position.prepared).insert(xid);
