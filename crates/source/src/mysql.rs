@@ -134,7 +134,8 @@ impl Origin for MySql {
                 start.position,
                 identity.layout.clone(),
                 start.again,
-            ),
+            )
+            .on(&identity.server),
             silence: Silence::new(settings.silence_timeout),
             lost: Some((lost, lock.id())),
             identity: Some(identity),

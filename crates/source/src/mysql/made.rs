@@ -43,17 +43,17 @@ pub(super) fn gtid(end: u32, number: u64, committed: u64) -> Bytes {
     event(33, end, 0, &body)
 }
 
-/// MariaDB's, of domain 0 and server 1. Its time is the header's, in seconds.
+/// MariaDB's. Its time is the header's, in seconds.
 #[cfg(test)]
-pub(super) fn mariadb_gtid(end: u32, sequence: u64, flags: u8, time: u32) -> Bytes {
-    let mut body = sequence.to_le_bytes().to_vec();
-    body.extend(0_u32.to_le_bytes());
+pub(super) fn mariadb_gtid(end: u32, gtid: &str, flags: u8, time: u32) -> Bytes {
+    let gtid: super::MariaDbGtid = gtid.parse().expect("a GTID");
+    let mut body = gtid.sequence.to_le_bytes().to_vec();
+    body.extend(gtid.domain.to_le_bytes());
     body.push(flags);
     body.extend([0; 6]);
     let mut event = event(162, end, 0, &body).to_vec();
-    if let Some(begin) = event.first_chunk_mut() {
-        *begin = time.to_le_bytes();
-    }
+    event[..4].copy_from_slice(&time.to_le_bytes());
+    event[5..9].copy_from_slice(&gtid.server.to_le_bytes());
     event.into()
 }
 

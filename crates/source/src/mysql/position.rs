@@ -31,13 +31,26 @@ pub type Prepared = Arc<BTreeSet<String>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Last {
     pub gtid: Option<Gtid>,
-    /// In microseconds since 1970, on the server that first committed it; MariaDB knows whole seconds.
+    /// In microseconds since 1970, on the server that first committed it; MariaDB has whole seconds, of the server whose
+    /// log was read.
     pub committed: i64,
     /// Where it begins.
     pub file: Arc<str>,
     pub offset: u64,
-    /// MariaDB: the one before it in its domain.
+    /// MariaDB: the one before it in its domain; none if it is the first.
     pub before: Option<Gtid>,
+    /// Whose log was read, as in [`Identity`].
+    pub server: Option<Arc<str>>,
+}
+
+impl Last {
+    /// As people call it.
+    pub fn name(&self) -> String {
+        match &self.gtid {
+            Some(gtid) => gtid.to_string(),
+            None => format!("{}:{}", self.file, self.offset),
+        }
+    }
 }
 
 impl Position {
@@ -57,12 +70,12 @@ impl Position {
         let Last { gtid, before, .. } = self.last.as_ref()?;
         match (&self.gtids, gtid.as_ref()?) {
             (Gtids::MySql(set), Gtid::MySql(gtid)) => Some(Gtids::MySql(set.without(gtid))),
-            (Gtids::MariaDb(list), Gtid::MariaDb(_)) => {
-                let Some(Gtid::MariaDb(before)) = *before else {
-                    return None;
-                };
+            (Gtids::MariaDb(list), Gtid::MariaDb(gtid)) => {
                 let mut early = list.clone();
-                early.add(before);
+                match *before {
+                    Some(Gtid::MariaDb(before)) => early.add(before),
+                    _ => early.remove(gtid.domain),
+                }
                 Some(Gtids::MariaDb(early))
             }
             _ => None,
@@ -139,6 +152,8 @@ struct WrittenLast {
     offset: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
 }
 
 impl From<Position> for Written {
@@ -159,6 +174,7 @@ impl From<Position> for Written {
                 file: last.file.as_ref().to_owned(),
                 offset: last.offset,
                 before: last.before.map(|gtid| gtid.to_string()),
+                server: last.server.map(|server| server.as_ref().to_owned()),
             }),
             prepared: BTreeSet::clone(&position.prepared),
         }
@@ -184,6 +200,7 @@ impl TryFrom<Written> for Position {
                 file: last.file.into(),
                 offset: last.offset,
                 before: gtid(last.before)?,
+                server: last.server.map(Into::into),
             }),
         };
         Ok(Position {
@@ -247,6 +264,7 @@ mod tests {
             file: "binlog.000002".into(),
             offset: 157,
             before: before.map(|gtid| gtid.parse().expect("a gtid")),
+            server: before.map(|_| "0-1".into()),
         };
         let mut mysql = position(&format!("{UUID}:1-5"), "binlog.000002", 400);
         mysql.last = Some(last(&format!("{UUID}:5"), None));
@@ -262,7 +280,7 @@ mod tests {
             ),
             (
                 mariadb,
-                r#"{"gtid_pos":"0-1-5","file":"b.1","offset":4,"last":{"gtid":"0-1-5","committed":1739454959050447,"file":"binlog.000002","offset":157,"before":"0-2-4"}}"#.into(),
+                r#"{"gtid_pos":"0-1-5","file":"b.1","offset":4,"last":{"gtid":"0-1-5","committed":1739454959050447,"file":"binlog.000002","offset":157,"before":"0-2-4","server":"0-1"}}"#.into(),
             ),
             (
                 position("", "binlog.000009", 1 << 33),
@@ -331,6 +349,7 @@ mod tests {
                 file: "b.1".into(),
                 offset: 4,
                 before: before.map(parse),
+                server: None,
             })
         };
         early.last = last(Some(&format!("{UUID}:3")), None);
@@ -340,7 +359,9 @@ mod tests {
         early.last = last(Some("0-1-5"), Some("0-2-4"));
         let told = early.early().map(|gtids| gtids.to_string());
         assert_eq!(told.as_deref(), Some("0-2-4,1-1-1"));
+        // The first of its domain.
         early.last = last(Some("0-1-5"), None);
-        assert_eq!(early.early(), None);
+        let told = early.early().map(|gtids| gtids.to_string());
+        assert_eq!(told.as_deref(), Some("1-1-1"));
     }
 }

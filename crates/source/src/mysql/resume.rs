@@ -341,6 +341,7 @@ mod tests {
             file: "binlog.000001".into(),
             offset: 300,
             before: before.map(parse),
+            server: None,
         });
         position
     }

@@ -5,6 +5,7 @@
 #![deny(clippy::indexing_slicing)]
 
 mod advice;
+mod again;
 mod place;
 mod transaction;
 mod xa;
@@ -43,8 +44,10 @@ pub(super) struct Rows {
     place: Place,
     /// The end of the last transaction, whether it could be marked or not.
     position: Position,
-    /// The first transaction must be this one.
+    /// It is still to come, once more.
     again: Option<Last>,
+    /// Whose log it is.
+    server: Option<Arc<str>>,
     transaction: Option<Transaction>,
     /// By number. `None`: a table that is not the outbox.
     tables: HashMap<u64, Option<Arc<Definition>>>,
@@ -85,8 +88,8 @@ impl From<Error> for Trouble {
 }
 
 impl Rows {
-    /// Nothing up to `start` will be handed over again. With `again`, reading begins one transaction early: the first
-    /// must be `start.last`, and is swallowed; another one means that the server was reset.
+    /// Nothing up to `start` will be handed over again. With `again`, reading begins one transaction early: `start.last`
+    /// comes once more, and is swallowed; another one under its name means that the server was reset.
     pub(super) fn new(
         flavor: Flavor,
         schema: &str,
@@ -109,6 +112,7 @@ impl Rows {
             },
             again: start.last.clone().filter(|_| again),
             position: start,
+            server: None,
             transaction: None,
             tables: HashMap::new(),
             known: None,
@@ -120,6 +124,12 @@ impl Rows {
             failed: None,
             malformed: false,
         }
+    }
+
+    #[must_use]
+    pub(super) fn on(mut self, server: &str) -> Rows {
+        self.server = Some(server.into());
+        self
     }
 
     /// One event as it came: header, body, and checksum if the log has them. Only when `item` has no more to say.

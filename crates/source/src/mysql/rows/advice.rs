@@ -131,12 +131,8 @@ pub(super) fn never_prepared(xid: &str, (file, offset): Place<'_>) -> Error {
 
 pub(super) fn reset(expected: &Last, found: &Last, flavor: Flavor) -> Error {
     let told = |last: &Last| {
-        let name = match &last.gtid {
-            Some(gtid) => gtid.to_string(),
-            None => format!("{}:{}", last.file, last.offset),
-        };
         let time = headwater_core::instant::Instant(last.committed);
-        format!("{name}, committed at {time}")
+        format!("{}, committed at {time}", last.name())
     };
     Error::fatal(
         format!(

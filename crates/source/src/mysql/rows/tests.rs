@@ -348,25 +348,48 @@ fn a_large_transaction_is_not_held_and_cannot_be_taken_back() {
     );
 }
 
-#[test]
-fn the_first_transaction_must_be_the_last_one_and_is_swallowed() {
-    let events = joined(&[
-        &begin(1),
-        &[outbox(), made::rows(WRITE, 1, &["a"]), made::xid(1900)],
-        &begin(2),
-        &[outbox(), made::rows(WRITE, 1, &["b"]), made::xid(2900)],
-    ]);
-    let mut first = mysql(None);
-    let (handed, _) = items(&mut first, &joined(&[&[made::format()], &events[..5]]));
-    let Some(Item::Mark(position)) = handed.into_iter().next_back() else {
+/// An ordinary one of MySQL, with one row.
+fn one(number: u64, row: &str) -> Vec<Bytes> {
+    let end = u32::try_from(number).expect("small") * 1000 + 900;
+    let rest = [outbox(), made::rows(WRITE, 1, &[row]), made::xid(end)];
+    joined(&[&begin(number), &rest])
+}
+
+/// The position at the end of some events.
+fn after(mut rows: Rows, events: &[Bytes]) -> Position {
+    rows.take(made::format()).expect("well-formed");
+    let (items, error) = items(&mut rows, events);
+    assert_eq!(error, None);
+    let Some(Item::Mark(position)) = items.into_iter().next_back() else {
         panic!("no mark");
     };
-    let again =
-        |position: Position| Rows::new(Flavor::MySql, "eventlog", "events", position, None, true);
+    position
+}
+
+/// A reading that begins one transaction early.
+fn again(position: Position) -> Rows {
+    let flavor = match position.gtids {
+        Gtids::MariaDb(_) => Flavor::MariaDb,
+        _ => Flavor::MySql,
+    };
+    Rows::new(flavor, "eventlog", "events", position, None, true)
+}
+
+#[test]
+fn the_last_transaction_is_swallowed_and_must_be_the_same() {
+    let events = joined(&[&one(1, "a"), &one(2, "b")]);
+    let position = after(mysql(None), &events[..5]);
     let told = log(&mut again(position.clone()), &events).expect("the same");
     assert_eq!(told, "b @2900");
+    // Where only places count, it must be there.
+    let mut unnamed = position.clone();
+    unnamed.gtids = Gtids::None;
+    let told = log(&mut again(unnamed.clone()), &events);
+    assert_eq!(told.as_deref(), Ok("b @2900"));
+    let error = log(&mut again(unnamed), &events[5..]).expect_err("another one");
+    assert!(error.to_string().contains("07:2, committed at"), "{error}");
 
-    let mut other = position.clone();
+    let mut other = position;
     if let Some(last) = &mut other.last {
         last.committed += 1;
     }
@@ -375,8 +398,107 @@ fn the_first_transaction_must_be_the_last_one_and_is_swallowed() {
         error.to_string().contains("its binlog was reset"),
         "{error}"
     );
-    let error = log(&mut again(position), &events[5..]).expect_err("another one");
-    assert!(error.to_string().contains("07:2, committed at"), "{error}");
+}
+
+/// A replica may have logged other transactions before it than the server that was read first.
+#[test]
+fn transactions_before_the_awaited_one_are_read_and_do_not_replace_it() {
+    let position = after(mysql(None), &one(1, "a"));
+    let mut rows = again(position.clone());
+    let told = log(&mut rows, &joined(&[&one(2, "b")])).expect("read on");
+    assert_eq!(told, "b @2900");
+    assert_eq!(rows.position.last, position.last);
+    // Whoever begins here awaits it, too.
+    let rest = joined(&[&one(1, "a"), &one(3, "c")]);
+    let told = log(&mut again(rows.position.clone()), &rest);
+    assert_eq!(told.as_deref(), Ok("c @3900"));
+    let (told, error) = items(&mut rows, &rest);
+    assert_eq!((short(&told).as_str(), error), ("c @3900", None));
+    let last = rows.position.last.expect("a transaction");
+    assert!(last.name().ends_with(":3"));
+}
+
+/// An ordinary one of MariaDB, with one row.
+fn domain(end: u32, gtid: &str, time: u32, row: &str) -> Vec<Bytes> {
+    vec![
+        made::mariadb_gtid(end - 500, gtid, 0x0C, time),
+        outbox(),
+        made::rows(WRITE, 1, &[row]),
+        made::xid(end),
+    ]
+}
+
+#[test]
+fn mariadbs_times_are_compared_on_one_server_only() {
+    let first = joined(&[
+        &domain(1000, "0-1-4", 6, "z"),
+        &domain(2000, "0-1-5", 7, "a"),
+    ]);
+    let position = after(mariadb().on("0-1"), &first);
+    // A replica writes its own time.
+    let there = domain(5000, "0-1-5", 9, "a");
+    let mut rows = again(position.clone()).on("0-2");
+    assert_eq!(log(&mut rows, &there).as_deref(), Ok("@5000"));
+    let moved = rows.position.clone();
+    let last = moved.last.as_ref().expect("a transaction");
+    assert_eq!((last.committed, last.offset), (9_000_000, 4462));
+    assert_eq!(last.server.as_deref(), Some("0-2"));
+    assert_eq!(
+        last.before,
+        position.last.as_ref().and_then(|last| last.before.clone())
+    );
+    // From there on it is compared with that.
+    assert_eq!(
+        log(&mut again(moved.clone()).on("0-2"), &there).as_deref(),
+        Ok("")
+    );
+    for (position, server, events) in [
+        (&moved, "0-2", domain(5000, "0-1-5", 7, "a")),
+        (&position, "0-1", there),
+    ] {
+        let error = log(&mut again(position.clone()).on(server), &events).expect_err("reset");
+        assert!(error.to_string().contains("reset"), "{error}");
+    }
+}
+
+#[test]
+fn a_transaction_that_was_lost_with_its_server_takes_nothing_with_it() {
+    let first = joined(&[
+        &domain(1000, "0-1-4", 6, "z"),
+        &domain(2000, "0-1-5", 7, "a"),
+    ]);
+    let position = after(mariadb().on("0-1"), &first);
+    for (events, told, gtids, before) in [
+        (
+            joined(&[
+                &domain(5000, "0-2-5", 7, "b"),
+                &domain(6000, "0-2-6", 7, "c"),
+            ]),
+            "b @5000 c @6000",
+            "0-2-6",
+            "0-2-5",
+        ),
+        (domain(6000, "0-2-6", 7, "c"), "c @6000", "0-2-6", "0-1-4"),
+        // Other domains have an order of their own.
+        (
+            joined(&[
+                &domain(5000, "1-2-9", 7, "b"),
+                &domain(6000, "0-1-5", 7, "a"),
+            ]),
+            "b @5000 @6000",
+            "0-1-5,1-2-9",
+            "0-1-4",
+        ),
+    ] {
+        let mut rows = again(position.clone()).on("0-2");
+        assert_eq!(log(&mut rows, &events).as_deref(), Ok(told));
+        assert_eq!(rows.position.gtids.to_string(), gtids);
+        let last = rows.position.last.expect("a transaction");
+        assert_eq!(
+            last.before.map(|gtid| gtid.to_string()).as_deref(),
+            Some(before)
+        );
+    }
 }
 
 fn xa(number: u64, name: &str, row: Option<&str>) -> Vec<Bytes> {
@@ -403,13 +525,6 @@ fn xa_end(number: u64, text: &str) -> [Bytes; 2] {
 
 #[test]
 fn prepared_rows_wait_for_their_xa_commit_and_hold_the_position_back() {
-    let one = |number, name| {
-        let end = u32::try_from(number).expect("small") * 1000 + 900;
-        joined(&[
-            &begin(number),
-            &[outbox(), made::rows(WRITE, 1, &[name]), made::xid(end)],
-        ])
-    };
     let events = joined(&[
         &one(1, "a"),
         &xa(2, "a", Some("late")),
@@ -446,7 +561,7 @@ fn a_large_prepared_transaction_of_mariadb_is_held_until_its_end() {
     const PREPARED: u8 = 0x4C;
     const STANDALONE: u8 = 1;
     let prepared = joined(&[
-        &[made::mariadb_gtid(1100, 1, PREPARED, 7)],
+        &[made::mariadb_gtid(1100, "0-1-1", PREPARED, 7)],
         &large(),
         &[made::xa_prepare(1900, "a", false)],
     ]);
@@ -454,7 +569,7 @@ fn a_large_prepared_transaction_of_mariadb_is_held_until_its_end() {
         let mut rows = mariadb();
         assert_eq!(log(&mut rows, &prepared).as_deref(), Ok(""), "{end}");
         let ends = [
-            made::mariadb_gtid(2100, 2, STANDALONE, 7),
+            made::mariadb_gtid(2100, "0-1-2", STANDALONE, 7),
             made::query(2900, "", &format!("XA {end} X'61',X'',1")),
         ];
         let (items, error) = items(&mut rows, &ends);
@@ -463,7 +578,7 @@ fn a_large_prepared_transaction_of_mariadb_is_held_until_its_end() {
     }
     // Where nothing said so, what was handed over cannot be passed over.
     let mut unsaid = prepared;
-    unsaid[0] = made::mariadb_gtid(1100, 1, 0x0C, 7);
+    unsaid[0] = made::mariadb_gtid(1100, "0-1-1", 0x0C, 7);
     let error = log(&mut mariadb(), &unsaid).expect_err("fatal");
     assert!(error.to_string().contains("before its end"), "{error}");
 }

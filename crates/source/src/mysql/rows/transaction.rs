@@ -20,11 +20,13 @@ const HELD: usize = 1 << 20;
 /// A transaction that has begun.
 #[derive(Debug)]
 pub(super) struct Transaction {
-    gtid: Option<Gtid>,
-    /// In microseconds since 1970; 0 if the log does not tell.
-    committed: i64,
-    file: Arc<str>,
-    offset: u64,
+    pub(super) gtid: Option<Gtid>,
+    /// In microseconds since 1970.
+    pub(super) committed: i64,
+    /// By the transaction itself; else it is only the time of an event.
+    pub(super) is_time_told: bool,
+    pub(super) file: Arc<str>,
+    pub(super) offset: u64,
     shape: Shape,
     fate: Fate,
     pub(super) held: Vec<Walk>,
@@ -70,6 +72,7 @@ impl Rows {
         let mut transaction = Transaction {
             gtid: began.gtid,
             committed: began.committed.unwrap_or_else(seconds),
+            is_time_told: began.committed.is_some(),
             file: Arc::clone(&self.place.file),
             offset,
             shape: match began {
@@ -82,8 +85,7 @@ impl Rows {
             held_bytes: 0,
             savepoints: Vec::new(),
         };
-        if let Some(last) = self.again.take() {
-            transaction.must_be(&last, self.flavor)?;
+        if self.is_read_before(&transaction)? {
             transaction.fate = Fate::Swallowed;
         }
         self.transaction = Some(transaction);
@@ -145,7 +147,7 @@ impl Rows {
             self.committed_at = Some(transaction.committed);
             self.out.extend(held.into_iter().map(Out::Walk));
         }
-        self.end(transaction);
+        self.end(&transaction);
         Ok(())
     }
 
@@ -203,9 +205,10 @@ impl Rows {
     }
 
     /// The log reached the end of a transaction. It can be resumed there unless rows of an earlier one are still to come.
-    pub(super) fn end(&mut self, transaction: Transaction) {
+    pub(super) fn end(&mut self, transaction: &Transaction) {
         self.tables.clear();
         if transaction.is_swallowed() {
+            self.swallowed(transaction);
             return;
         }
         let mut before = None;
@@ -217,13 +220,10 @@ impl Rows {
         }
         self.position.file = Arc::clone(&self.place.file);
         self.position.offset = self.place.end;
-        self.position.last = Some(Last {
-            gtid: transaction.gtid,
-            committed: transaction.committed,
-            file: transaction.file,
-            offset: transaction.offset,
-            before,
-        });
+        // Whoever begins anew must await the same one.
+        if self.again.is_none() {
+            self.position.last = Some(transaction.last(before, self.server.clone()));
+        }
         self.due = self.prepared.is_empty();
     }
 }
@@ -246,24 +246,14 @@ impl Transaction {
         self.is_handed_over() || !self.held.is_empty()
     }
 
-    pub(super) fn committed(&self) -> i64 {
-        self.committed
-    }
-
-    /// The same name with another time is another transaction: the server was reset, and has numbered anew.
-    fn must_be(&self, last: &Last, flavor: super::Flavor) -> Result<(), Trouble> {
-        let same_place =
-            self.gtid.is_some() || self.offset == last.offset && self.file == last.file;
-        if self.gtid == last.gtid && self.committed == last.committed && same_place {
-            return Ok(());
-        }
-        let found = Last {
+    pub(super) fn last(&self, before: Option<Gtid>, server: Option<Arc<str>>) -> Last {
+        Last {
             gtid: self.gtid.clone(),
             committed: self.committed,
             file: Arc::clone(&self.file),
             offset: self.offset,
-            before: None,
-        };
-        Err(advice::reset(last, &found, flavor).into())
+            before,
+            server,
+        }
     }
 }

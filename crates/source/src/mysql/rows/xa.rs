@@ -57,7 +57,7 @@ impl Rows {
             return Err(super::Malformed("an XA PREPARE outside of a transaction").into());
         };
         if transaction.is_swallowed() {
-            self.end(transaction);
+            self.end(&transaction);
             return Ok(());
         }
         if transaction.is_handed_over() {
@@ -73,7 +73,7 @@ impl Rows {
         if self.prepared.rows.len().max(self.position.prepared.len()) > COUNT {
             return Err(advice::too_much_prepared(&format!("{COUNT} of them")).into());
         }
-        self.end(transaction);
+        self.end(&transaction);
         Ok(())
     }
 
@@ -82,16 +82,16 @@ impl Rows {
             return Ok(());
         };
         if transaction.is_swallowed() {
-            self.end(transaction);
+            self.end(&transaction);
             return Ok(());
         }
         if let Some(rows) = self.prepared.take(xid) {
-            self.committed_at = Some(transaction.committed());
+            self.committed_at = Some(transaction.committed);
             self.out.extend(rows.into_iter().map(Out::Walk));
         } else if !self.forget(xid) {
             return Err(advice::never_prepared(xid, self.place()).into());
         }
-        self.end(transaction);
+        self.end(&transaction);
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl Rows {
         if !transaction.is_swallowed() && self.prepared.take(xid).is_none() {
             self.forget(xid);
         }
-        self.end(transaction);
+        self.end(&transaction);
     }
 
     /// One without rows of the outbox.

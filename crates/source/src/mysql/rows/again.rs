@@ -1,0 +1,102 @@
+//! One transaction early: the last one before the position is read again, to see that the log is still the same one.
+//!
+//! Rule: what proves that a server was reset is another transaction under the awaited name (or in its place, where
+//! transactions have no names). Whatever else comes is a transaction like any other: a server that was a replica may have
+//! logged it before the awaited one. Nothing is passed over but the awaited transaction itself.
+#![deny(clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use tracing::warn;
+
+use super::super::gtid::{Gtid, Gtids};
+use super::super::position::Last;
+use super::transaction::Transaction;
+use super::{Flavor, Rows, Trouble, advice};
+
+impl Rows {
+    /// Whether the position is a place in one server's log, and no name counts.
+    fn is_by_place(&self) -> bool {
+        match &self.position.gtids {
+            Gtids::None => true,
+            Gtids::MySql(set) => set.has_tags(),
+            Gtids::MariaDb(_) => false,
+        }
+    }
+
+    /// Whether a transaction that begins is the one that is awaited; it is swallowed then.
+    pub(super) fn is_read_before(&mut self, transaction: &Transaction) -> Result<bool, Trouble> {
+        let Some(last) = &self.again else {
+            return Ok(false);
+        };
+        let by_place = self.is_by_place();
+        let in_place =
+            !by_place || (&transaction.file, transaction.offset) == (&last.file, last.offset);
+        let is_it = transaction.gtid == last.gtid && in_place;
+        if is_it && self.is_committed_then(transaction, last) {
+            self.again = None;
+            return Ok(true);
+        }
+        if is_it || by_place {
+            let found = transaction.last(None, None);
+            return Err(advice::reset(last, &found, self.flavor).into());
+        }
+        if has_passed(last.gtid.as_ref(), transaction.gtid.as_ref()) {
+            warn!(
+                last = last.name(),
+                "this server's log does not have the last transaction that was read from another one: it was lost there, or \
+                 never got here; what stands in its place is published"
+            );
+            self.let_go();
+        }
+        Ok(false)
+    }
+
+    /// It is not in this log, so a position here does not have it either.
+    fn let_go(&mut self) {
+        let last = self.again.take().and_then(|last| last.gtid);
+        if let (Gtids::MariaDb(list), Some(Gtid::MariaDb(last))) = (&self.position.gtids, last)
+            && list.of(last.domain) == Some(last)
+            && let Some(early) = self.position.early()
+        {
+            self.position.gtids = early;
+        }
+    }
+
+    /// MySQL's servers hand on when a transaction was first committed. MariaDB's GTID has the time of its own server's log
+    /// event, which another server writes otherwise.
+    fn is_committed_then(&self, transaction: &Transaction, last: &Last) -> bool {
+        let is_handed_on = self.flavor == Flavor::MySql && transaction.is_time_told;
+        let is_comparable = is_handed_on || self.is_by_place() || last.server == self.server;
+        transaction.committed == last.committed || !is_comparable
+    }
+
+    /// What was read again on another server is remembered as that server tells it: the next time it is compared with that.
+    pub(super) fn swallowed(&mut self, transaction: &Transaction) {
+        let Some(last) = &self.position.last else {
+            return;
+        };
+        if last.server == self.server {
+            return;
+        }
+        let before = last.before.clone();
+        if let Some(gtid) = &transaction.gtid {
+            self.position.gtids.add(gtid);
+        }
+        self.position.last = Some(transaction.last(before, self.server.clone()));
+        self.position.file = Arc::clone(&self.place.file);
+        self.position.offset = self.place.end;
+        self.due = self.prepared.is_empty();
+    }
+}
+
+/// MariaDB: a domain's transactions come in the order of their numbers (without strict mode nearly so): behind a later
+/// one the awaited one will not come any more. MySQL's come in any order.
+fn has_passed(awaited: Option<&Gtid>, came: Option<&Gtid>) -> bool {
+    match (awaited, came) {
+        (Some(Gtid::MariaDb(awaited)), Some(Gtid::MariaDb(came))) => {
+            awaited.domain == came.domain && came.sequence > awaited.sequence
+        }
+        _ => false,
+    }
+}
