@@ -7,6 +7,7 @@
 mod advice;
 mod again;
 mod place;
+mod table;
 mod transaction;
 mod xa;
 
@@ -14,16 +15,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
-use headwater_core::row::{Change, Row, Table};
+use headwater_core::row::Row;
 use headwater_core::source::Item;
 
-use super::decode::{self, Event, Format, HEADER, Header, Query, RowsHead, TableMap};
+use super::decode::{self, Event, Format, HEADER, Header, Query, RowsHead};
 use super::flavor::Flavor;
 use super::payload::Payload;
 use super::position::{Last, Layout, Position};
 use super::reader::Malformed;
 use super::statement::{Outbox, Statement};
-use super::table::{self, Definition, Unfit};
+use super::table::{Definition, plays_a_role};
 use super::walk::Walk;
 use crate::Error;
 use place::Place;
@@ -103,7 +104,7 @@ impl Rows {
             schema: schema.to_owned(),
             table: table.to_owned(),
             layout,
-            wanted: table::plays_a_role,
+            wanted: plays_a_role,
             checksums: None,
             place: Place {
                 file: Arc::clone(&start.file),
@@ -193,7 +194,7 @@ impl Rows {
                 }
                 None if self.due => {
                     self.due = false;
-                    return Ok(Some(Item::Mark(self.position.clone())));
+                    return Ok(Some(Item::Mark(self.resumable())));
                 }
                 None => {
                     let Some(payload) = &mut self.payload else {
@@ -212,6 +213,7 @@ impl Rows {
     fn received(&mut self, mut event: Bytes) -> Result<(), Trouble> {
         let header = Header::read(&event)?;
         self.place.pass(&header);
+        self.prepared.look();
         let end = event.len().saturating_sub(self.checksum(&header, &event)?);
         if end < HEADER {
             return Err(super::reader::CUT.into());
@@ -307,33 +309,6 @@ impl Rows {
         Ok(())
     }
 
-    fn describe(&mut self, map: &TableMap<'_>) -> Result<(), Trouble> {
-        if map.schema != self.schema.as_bytes() || map.name != self.table.as_bytes() {
-            self.tables.insert(map.id, None);
-            return Ok(());
-        }
-        let definition = match &self.known {
-            Some((bytes, known)) if *bytes == map.columns => Arc::clone(known),
-            _ => self.define(map)?,
-        };
-        self.tables.insert(map.id, Some(definition));
-        Ok(())
-    }
-
-    fn define(&mut self, map: &TableMap<'_>) -> Result<Arc<Definition>, Trouble> {
-        let layout = self.layout.as_ref();
-        let defined = table::define(self.flavor, self.outbox(), map.columns, layout, self.wanted);
-        let definition = match defined {
-            Ok(definition) => Arc::new(definition),
-            Err(Unfit::Malformed(malformed)) => return Err(malformed.into()),
-            Err(unfit) => return Err(advice::unfit(&unfit, self.outbox(), self.place()).into()),
-        };
-        // A copy: what is remembered must not hold the bytes of all that came with it.
-        let columns = Bytes::copy_from_slice(map.columns);
-        self.known = Some((columns, Arc::clone(&definition)));
-        Ok(definition)
-    }
-
     fn rows(&mut self, head: &RowsHead<'_>, body: &Bytes) -> Result<(), Trouble> {
         let definition = match self.tables.get(&head.table) {
             Some(Some(definition)) => Arc::clone(definition),
@@ -380,23 +355,6 @@ impl Rows {
             _ => self.standalone()?,
         }
         Ok(())
-    }
-
-    fn truncate(&mut self) {
-        let table = match &self.known {
-            Some((_, known)) => Arc::clone(&known.table),
-            // Nobody looks at the columns of such a row.
-            None => Arc::new(Table {
-                schema: self.schema.clone(),
-                name: self.table.clone(),
-                columns: Vec::new(),
-            }),
-        };
-        self.out.push_back(Out::Row(Row {
-            table,
-            change: Change::Truncate,
-            cells: Vec::new(),
-        }));
     }
 }
 

@@ -1,5 +1,5 @@
 use headwater_core::instant::Instant;
-use headwater_core::row::Value;
+use headwater_core::row::{Change, Value};
 use serde_json::{Value as Json, json};
 
 use super::super::captured::{self, Capture};
@@ -597,6 +597,71 @@ fn a_transaction_that_begins_inside_another_is_fatal_if_that_has_rows() {
     }
     let empty = joined(&[&begin(1), &begin(2), &[made::xid(2900)]]);
     assert_eq!(log(&mut mysql(None), &empty).as_deref(), Ok("@2900"));
+}
+
+/// The mark before `b` must not hide the end of `a`, whose rows came before it.
+#[test]
+fn the_position_moves_up_to_the_oldest_that_is_prepared() {
+    let events = joined(&[
+        &one(1, "x"),
+        &xa(2, "a", Some("first")),
+        &one(3, "y"),
+        &xa(4, "b", Some("second")),
+        &xa(5, "c", Some("never")),
+        &xa_end(6, "XA COMMIT X'61',X'',1"),
+        &one(7, "z"),
+        &xa_end(8, "XA COMMIT X'62',X'',1"),
+        &xa_end(9, "XA ROLLBACK X'63',X'',1"),
+    ]);
+    let mut rows = mysql(None);
+    rows.take(made::format()).expect("well-formed");
+    let (items, error) = items(&mut rows, &events);
+    let told = "x @1900 y first @3900 z second @4900 @9900";
+    assert_eq!((short(&items).as_str(), error), (told, None));
+    let marks = items.iter().filter_map(|item| match item {
+        Item::Mark(position) => Some(position.clone()),
+        _ => None,
+    });
+    let names = |position: &Position| position.prepared.iter().cloned().collect::<Vec<String>>();
+    let marks: Vec<Position> = marks.collect();
+    assert_eq!(names(&marks[1]), ["X'61',X'',1"]);
+    assert_eq!(names(&marks[2]), ["X'61',X'',1", "X'62',X'',1"]);
+    assert!(names(&marks[3]).is_empty());
+
+    // Each of them is a place to begin at: nothing is lost, and what was committed before it is not told again.
+    let begin = |mark: &Position, from: usize| {
+        let start = mark.clone();
+        let mut later = Rows::new(Flavor::MySql, "eventlog", "events", start, None, false);
+        let told = log(&mut later, &events[from..]).expect("well-formed");
+        assert!(later.position.prepared.is_empty() && later.prepared.is_empty());
+        told
+    };
+    let place = |number: u64| {
+        let gtid = &made::gtid(
+            u32::try_from(number).expect("small") * 1000 + 100,
+            number,
+            number,
+        );
+        events
+            .iter()
+            .position(|event| event[..] == gtid[..])
+            .expect("its beginning")
+    };
+    assert_eq!(begin(&marks[1], place(4)), "z second @4900 @9900");
+    assert_eq!(begin(&marks[2], place(5)), "z @9900");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_nobody_ends_is_told_once() {
+    let mut rows = mysql(None);
+    log(&mut rows, &xa(1, "a", Some("x"))).expect("well-formed");
+    let told = |rows: &Rows| rows.prepared.is_told("X'61',X'',1");
+    tokio::time::advance(std::time::Duration::from_secs(59)).await;
+    log(&mut rows, &[]).expect("well-formed");
+    assert!(!told(&rows));
+    tokio::time::advance(std::time::Duration::from_secs(2)).await;
+    log(&mut rows, &[]).expect("well-formed");
+    assert!(told(&rows));
 }
 
 #[test]

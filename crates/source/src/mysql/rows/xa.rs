@@ -1,13 +1,18 @@
 //! XA: rows stand in the log at XA PREPARE, and are nobody's before XA COMMIT, which may come much later, or never.
 //!
-//! They are held until then, and no mark is given meanwhile: a reading that begins anew must see them again. Those without
-//! rows of the outbox hold nothing back; the position remembers their names, so that an XA COMMIT whose PREPARE was never
-//! seen can be told: its rows are lost to this pipeline.
+//! They are held until then, and no mark is given behind the oldest of them: a reading that begins anew must see it again. What
+//! ended since that one was prepared is named in the mark, where its PREPARE lies before it. Those without rows of the
+//! outbox hold nothing back; the position remembers their names, so that an XA COMMIT whose PREPARE was never seen can be
+//! told: its rows are lost to this pipeline.
 #![deny(clippy::indexing_slicing)]
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::super::position::Position;
 use super::super::walk::Walk;
 use super::{Out, Rows, Trouble, advice};
 use crate::Error;
@@ -16,29 +21,102 @@ use crate::Error;
 const HELD: usize = 16 << 20;
 /// And how many there may be, with rows or without.
 const COUNT: usize = 1000;
+/// Longer than any coordinator needs to decide.
+const LONG: Duration = Duration::from_mins(1);
 
-/// Prepared transactions with rows of the outbox.
+/// Prepared transactions with rows of the outbox, in the order of their PREPAREs.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
-    rows: BTreeMap<String, Vec<Walk>>,
+    open: Vec<Open>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    xid: String,
+    rows: Vec<Walk>,
+    /// Where the log can be resumed so that it is seen again; none where too many names would have to be told.
+    before: Option<Position>,
+    since: Instant,
+    is_told: bool,
 }
 
 impl Prepared {
     pub(super) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.open.is_empty()
     }
 
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    fn take(&mut self, xid: &str) -> Option<Vec<Walk>> {
-        let rows = self.rows.remove(xid)?;
-        let bytes = rows.iter().map(Walk::size).sum();
-        self.bytes = self.bytes.saturating_sub(bytes);
-        Some(rows)
+    /// The furthest place where the log can be resumed, while one is open.
+    pub(super) fn before_oldest(&self) -> Option<&Position> {
+        self.open.first()?.before.as_ref()
     }
+
+    fn add(&mut self, xid: String, rows: Vec<Walk>, before: Position) {
+        self.bytes = self.bytes.saturating_add(size(&rows));
+        self.open.push(Open {
+            xid,
+            rows,
+            before: Some(before),
+            since: Instant::now(),
+            is_told: false,
+        });
+    }
+
+    /// One has ended: its rows, and its place among those that were open.
+    fn take(&mut self, xid: &str) -> Option<(Vec<Walk>, usize)> {
+        let place = self.open.iter().position(|open| open.xid == xid)?;
+        let rows = self.open.remove(place).rows;
+        self.bytes = self.bytes.saturating_sub(size(&rows));
+        Some((rows, place))
+    }
+
+    /// Its rows were handed over. A reading that begins before one that was prepared later never sees its PREPARE, but will
+    /// see its XA COMMIT: to such a reading it is one without rows.
+    fn name(&mut self, xid: &str, place: usize) {
+        let mut names = 0;
+        for later in self.open.iter_mut().skip(place) {
+            let Some(before) = &mut later.before else {
+                continue;
+            };
+            names += before.prepared.len();
+            if names < COUNT {
+                Arc::make_mut(&mut before.prepared).insert(xid.to_owned());
+            } else {
+                later.before = None;
+            }
+        }
+    }
+
+    /// Tells once of each that nobody seems to end.
+    pub(super) fn look(&mut self) {
+        if self.open.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let old = |open: &&mut Open| !open.is_told && now.duration_since(open.since) > LONG;
+        for open in self.open.iter_mut().filter(old) {
+            open.is_told = true;
+            warn!(
+                xid = open.xid,
+                seconds = now.duration_since(open.since).as_secs(),
+                "an XA transaction with rows of the outbox is prepared, and neither committed nor rolled back: the position \
+                 stays before it; look at XA RECOVER, and end it if nobody else will"
+            );
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_told(&self, xid: &str) -> bool {
+        self.open.iter().any(|open| open.xid == xid && open.is_told)
+    }
+}
+
+fn size(rows: &[Walk]) -> usize {
+    rows.iter().map(Walk::size).sum()
 }
 
 pub(super) fn bound(bytes: usize) -> Result<(), Error> {
@@ -67,10 +145,9 @@ impl Rows {
         if rows.is_empty() {
             Arc::make_mut(&mut self.position.prepared).insert(xid);
         } else {
-            self.prepared.bytes = self.prepared.bytes.saturating_add(transaction.held_bytes);
-            self.prepared.rows.insert(xid, rows);
+            self.prepared.add(xid, rows, self.position.clone());
         }
-        if self.prepared.rows.len().max(self.position.prepared.len()) > COUNT {
+        if self.prepared.open.len().max(self.position.prepared.len()) > COUNT {
             return Err(advice::too_much_prepared(&format!("{COUNT} of them")).into());
         }
         self.end(&transaction);
@@ -85,13 +162,17 @@ impl Rows {
             self.end(&transaction);
             return Ok(());
         }
-        if let Some(rows) = self.prepared.take(xid) {
+        let mut oldest = false;
+        if let Some((rows, place)) = self.prepared.take(xid) {
             self.committed_at = Some(transaction.committed);
             self.out.extend(rows.into_iter().map(Out::Walk));
+            self.prepared.name(xid, place);
+            oldest = place == 0;
         } else if !self.forget(xid) {
             return Err(advice::never_prepared(xid, self.place()).into());
         }
         self.end(&transaction);
+        self.due |= oldest && self.prepared.before_oldest().is_some();
         Ok(())
     }
 
@@ -99,10 +180,21 @@ impl Rows {
         let Some(transaction) = self.transaction.take() else {
             return;
         };
-        if !transaction.is_swallowed() && self.prepared.take(xid).is_none() {
-            self.forget(xid);
+        let mut oldest = false;
+        if !transaction.is_swallowed() {
+            match self.prepared.take(xid) {
+                Some((_, place)) => oldest = place == 0,
+                None => drop(self.forget(xid)),
+            }
         }
         self.end(&transaction);
+        self.due |= oldest && self.prepared.before_oldest().is_some();
+    }
+
+    /// Where the log can be resumed now.
+    pub(super) fn resumable(&self) -> Position {
+        let before = self.prepared.before_oldest();
+        before.unwrap_or(&self.position).clone()
     }
 
     /// One without rows of the outbox.
