@@ -135,7 +135,7 @@ impl Origin for MySql {
                 identity.layout.clone(),
                 start.again,
             )
-            .on(&identity.server),
+            .on(&identity.server, &self.learned),
             silence: Silence::new(settings.silence_timeout),
             lost: Some((lost, lock.id())),
             identity: Some(identity),

@@ -85,6 +85,74 @@ async fn prepare(scene: &BinlogScene<'_>, name: &str, event: &Event) {
     sleep(Duration::from_millis(300)).await;
 }
 
+on_every_binlog!(large_prepared_transactions_wait_for_their_end_too: "bigxa", own server, shared kafka);
+
+async fn large_prepared_transactions_wait_for_their_end_too(scene: BinlogScene<'_>) {
+    // GIVEN a pipeline at work
+    scene.init();
+    let mut run = scene.start().await;
+    let event = |seq| Event::new(&scene.namespace, "k", seq);
+    let mut written = Written::default();
+
+    // WHEN one of 2 MiB is rolled back, and others are prepared: of 2 MiB, and of more than can be held
+    let gone = prepare_many(&scene, "gone", 40).await;
+    scene.database.execute("XA ROLLBACK 'gone'").await;
+    let undone = prepare_many(&scene, "undone", 400).await;
+    let open = prepare_many(&scene, "open", 40).await;
+    let huge = prepare_many(&scene, "huge", 400).await;
+    let rolled_back = gone.iter().chain(&undone).map(|event| event.id);
+    written.rolled_back = rolled_back.collect();
+
+    // THEN nothing of them comes before its end, also in a run that had to begin anew
+    for seq in 1..=2 {
+        let between = event(seq);
+        scene.database.execute(&scene.insert(&between)).await;
+        written.committed.push(between.committed());
+        scene.judge(&written).await.assert_at_least_once();
+        run.kill9();
+        run = scene.start().await;
+    }
+
+    // AND what is committed arrives
+    scene.database.execute("XA ROLLBACK 'undone'").await;
+    for (name, events) in [("open", &open), ("huge", &huge)] {
+        scene.database.execute(&format!("XA COMMIT '{name}'")).await;
+        written
+            .committed
+            .extend(events.iter().map(Event::committed));
+        scene.judge(&written).await.assert_at_least_once();
+    }
+    let once = many(&scene, "once", 400);
+    let inserts: String = once.iter().map(|event| wide(&scene, event)).collect();
+    let sql = format!("XA START 'once'; {inserts} XA END 'once'; XA COMMIT 'once' ONE PHASE");
+    scene.database.execute(&sql).await;
+    written.committed.extend(once.iter().map(Event::committed));
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_at_least_once();
+}
+
+fn many(scene: &BinlogScene<'_>, key: &str, count: i64) -> Vec<Event> {
+    let event = |seq| Event::new(&scene.namespace, key, seq);
+    (1..=count).map(event).collect()
+}
+
+/// Of 50 kB.
+fn wide(scene: &BinlogScene<'_>, event: &Event) -> String {
+    let params = r#"CONCAT('{"x": "', REPEAT('x', 50000), '"}')"#;
+    scene.insert_with(event, &[("action_params", params)])
+}
+
+async fn prepare_many(scene: &BinlogScene<'_>, name: &str, count: i64) -> Vec<Event> {
+    let events = many(scene, name, count);
+    let inserts: String = events.iter().map(|event| wide(scene, event)).collect();
+    let sql = format!("XA START '{name}'; {inserts} XA END '{name}'; XA PREPARE '{name}'");
+    scene.database.execute(&sql).await;
+    sleep(Duration::from_millis(300)).await;
+    events
+}
+
 on_every_binlog!(a_row_of_20_megabytes_is_read: "large", shared server, shared kafka);
 
 async fn a_row_of_20_megabytes_is_read(scene: BinlogScene<'_>) {

@@ -1,19 +1,37 @@
 //! What one reading of the log leaves to the next one of the same process.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use crate::Error;
 
 /// So often an event may come broken before it is believed to be so in the log.
 const TRIES: u32 = 3;
+/// So many names are kept.
+const NAMES: usize = 1000;
 
 #[derive(Default)]
 pub(super) struct Learned {
     /// Where an event could not be read, and how often.
     unread: Mutex<Option<(String, u32)>>,
+    /// XA transactions that were too large to be held, and whose end was read: they were committed.
+    committed: Mutex<VecDeque<String>>,
 }
 
 impl Learned {
+    pub(super) fn commit(&self, transaction: String) {
+        if let Ok(mut committed) = self.committed.lock() {
+            committed.push_back(transaction);
+            let surplus = committed.len().saturating_sub(NAMES);
+            committed.drain(..surplus);
+        }
+    }
+
+    pub(super) fn is_committed(&self, transaction: &str) -> bool {
+        let committed = self.committed.lock();
+        committed.is_ok_and(|committed| committed.iter().any(|name| name == transaction))
+    }
+
     /// An event that cannot be read may have been broken on its way: it is asked for again, but not for ever.
     pub(super) fn unread(&self, place: &str, error: Error) -> Error {
         let Ok(mut unread) = self.unread.lock() else {

@@ -20,6 +20,7 @@ use headwater_core::source::Item;
 
 use super::decode::{self, Event, Format, HEADER, Header, Query, RowsHead};
 use super::flavor::Flavor;
+use super::learned::Learned;
 use super::payload::Payload;
 use super::position::{Last, Layout, Position};
 use super::reader::Malformed;
@@ -49,6 +50,7 @@ pub(super) struct Rows {
     again: Option<Last>,
     /// Whose log it is.
     server: Option<Arc<str>>,
+    learned: Arc<Learned>,
     transaction: Option<Transaction>,
     /// By number. `None`: a table that is not the outbox.
     tables: HashMap<u64, Option<Arc<Definition>>>,
@@ -114,6 +116,7 @@ impl Rows {
             again: start.last.clone().filter(|_| again),
             position: start,
             server: None,
+            learned: Arc::default(),
             transaction: None,
             tables: HashMap::new(),
             known: None,
@@ -128,8 +131,9 @@ impl Rows {
     }
 
     #[must_use]
-    pub(super) fn on(mut self, server: &str) -> Rows {
+    pub(super) fn on(mut self, server: &str, learned: &Arc<Learned>) -> Rows {
         self.server = Some(server.into());
+        self.learned = Arc::clone(learned);
         self
     }
 

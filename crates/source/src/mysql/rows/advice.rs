@@ -110,13 +110,24 @@ pub(super) fn not_held(xid: &str, outbox: Outbox<'_>, (file, offset): Place<'_>)
     )
 }
 
-pub(super) fn too_much_prepared(how_much: &str) -> Error {
+pub(super) fn too_many_prepared(count: usize, (file, offset): Place<'_>) -> Error {
     Error::fatal(
         format!(
-            "prepared XA transactions are waiting for their end, more than Headwater holds: {how_much}"
+            "more than {count} XA transactions are prepared at {file}:{offset}, and none of them has ended there: Headwater \
+             does not follow so many"
         ),
-        "look at XA RECOVER, and commit or roll back those that nobody will end; then start again",
+        "look at XA RECOVER, and commit or roll back what nobody else will end. The log before this place stays as it is, so \
+         that a new start comes here again: once all have ended, `headwater adopt` goes on at the present end of the log; \
+         events from the remembered position up to there are not published then: compare table and topics, and publish by \
+         hand what is missing",
     )
+}
+
+pub(super) fn once_more(transaction: &str, (file, offset): Place<'_>) -> Error {
+    Error::transient(format!(
+        "the XA transaction {transaction} was committed at {file}:{offset}, and has more rows of the outbox than can be held \
+         until then: the log is read again from before it"
+    ))
 }
 
 pub(super) fn never_prepared(xid: &str, (file, offset): Place<'_>) -> Error {

@@ -434,10 +434,10 @@ fn mariadbs_times_are_compared_on_one_server_only() {
         &domain(1000, "0-1-4", 6, "z"),
         &domain(2000, "0-1-5", 7, "a"),
     ]);
-    let position = after(mariadb().on("0-1"), &first);
+    let position = after(mariadb().on("0-1", &Arc::default()), &first);
     // A replica writes its own time.
     let there = domain(5000, "0-1-5", 9, "a");
-    let mut rows = again(position.clone()).on("0-2");
+    let mut rows = again(position.clone()).on("0-2", &Arc::default());
     assert_eq!(log(&mut rows, &there).as_deref(), Ok("@5000"));
     let moved = rows.position.clone();
     let last = moved.last.as_ref().expect("a transaction");
@@ -449,14 +449,18 @@ fn mariadbs_times_are_compared_on_one_server_only() {
     );
     // From there on it is compared with that.
     assert_eq!(
-        log(&mut again(moved.clone()).on("0-2"), &there).as_deref(),
+        log(&mut again(moved.clone()).on("0-2", &Arc::default()), &there).as_deref(),
         Ok("")
     );
     for (position, server, events) in [
         (&moved, "0-2", domain(5000, "0-1-5", 7, "a")),
         (&position, "0-1", there),
     ] {
-        let error = log(&mut again(position.clone()).on(server), &events).expect_err("reset");
+        let error = log(
+            &mut again(position.clone()).on(server, &Arc::default()),
+            &events,
+        )
+        .expect_err("reset");
         assert!(error.to_string().contains("reset"), "{error}");
     }
 }
@@ -467,7 +471,7 @@ fn a_transaction_that_was_lost_with_its_server_takes_nothing_with_it() {
         &domain(1000, "0-1-4", 6, "z"),
         &domain(2000, "0-1-5", 7, "a"),
     ]);
-    let position = after(mariadb().on("0-1"), &first);
+    let position = after(mariadb().on("0-1", &Arc::default()), &first);
     for (events, told, gtids, before) in [
         (
             joined(&[
@@ -490,7 +494,7 @@ fn a_transaction_that_was_lost_with_its_server_takes_nothing_with_it() {
             "0-1-4",
         ),
     ] {
-        let mut rows = again(position.clone()).on("0-2");
+        let mut rows = again(position.clone()).on("0-2", &Arc::default());
         assert_eq!(log(&mut rows, &events).as_deref(), Ok(told));
         assert_eq!(rows.position.gtids.to_string(), gtids);
         let last = rows.position.last.expect("a transaction");
@@ -695,18 +699,61 @@ fn xa_in_one_phase_is_a_commit() {
     assert_eq!(log(&mut mysql(None), &events).as_deref(), Ok("x @1900"));
 }
 
-#[test]
-fn prepared_transactions_are_bounded() {
+/// More than is held of prepared ones: its beginning and 90,000 rows.
+fn huge() -> Vec<Bytes> {
     let row = "r".repeat(200);
     let many = vec![row.as_str(); 5000];
     let mut events = xa(1, "a", None);
-    let ends = events.split_off(2);
+    events.truncate(2);
     events.push(outbox());
     events.extend(std::iter::repeat_n(made::rows(WRITE, 1, &many), 18));
-    events.extend(ends);
-    let error = log(&mut mysql(None), &events).expect_err("too much");
-    assert!(error.to_string().contains("16 MiB of rows"), "{error}");
+    events
+}
 
+#[test]
+fn a_prepared_transaction_that_is_too_large_to_be_held_is_read_again_when_it_is_committed() {
+    let prepare = made::xa_prepare(1900, "a", false);
+    let prepared = joined(&[&huge(), &[prepare], &one(2, "b")]);
+    let committed = joined(&[&prepared, &xa_end(3, "XA COMMIT X'61',X'',1")]);
+    let learned = Arc::default();
+    let reading = || mysql(None).on("a server", &learned);
+    let read = |events: &[Bytes]| {
+        let mut rows = reading();
+        rows.take(made::format()).expect("well-formed");
+        let (items, error) = items(&mut rows, events);
+        assert_eq!(rows.prepared.bytes(), 0);
+        (
+            items.len(),
+            error,
+            short(items.get(90_000..).unwrap_or(&items)),
+        )
+    };
+    // Nothing comes of one that is rolled back, and nothing has to be read again.
+    let gone = joined(&[&prepared, &xa_end(3, "XA ROLLBACK X'61',X'',1")]);
+    assert_eq!(read(&gone), (2, None, "b @3900".into()));
+    let (_, error, told) = read(&committed);
+    assert!(matches!(error, Some(Error::Transient(_))), "{error:?}");
+    assert_eq!(told, "b");
+    let told = "@1900 b @2900 @3900".to_owned();
+    assert_eq!(read(&committed), (90_004, None, told));
+}
+
+#[test]
+fn one_in_one_phase_is_read_again_when_it_is_too_large_to_be_held() {
+    let events = joined(&[&huge(), &[made::xa_prepare(1900, "a", true)]]);
+    let learned = Arc::default();
+    let mut rows = mysql(None).on("a server", &learned);
+    let error = log(&mut rows, &events).expect_err("not held");
+    assert!(matches!(error, Error::Transient(_)), "{error}");
+    let mut rows = mysql(None).on("a server", &learned);
+    rows.take(made::format()).expect("well-formed");
+    let (items, error) = items(&mut rows, &events);
+    assert_eq!((items.len(), error), (90_001, None));
+    assert!(rows.position.prepared.is_empty());
+}
+
+#[test]
+fn prepared_transactions_are_counted() {
     let mut rows = mysql(None);
     rows.take(made::format()).expect("well-formed");
     for number in 1..=1001 {

@@ -52,6 +52,8 @@ enum Fate {
     Held,
     /// Some have been handed over already, and so will the others be.
     HandedOver,
+    /// Too many to be held until it is known whether it is committed: it is read again if it is.
+    TooMuch,
     /// It was read before.
     Swallowed,
 }
@@ -75,10 +77,10 @@ impl Rows {
             is_time_told: began.committed.is_some(),
             file: Arc::clone(&self.place.file),
             offset,
-            shape: match began {
-                Began { xa: true, .. } => Shape::Xa,
-                Began { open: true, .. } => Shape::Open,
-                _ => Shape::Single,
+            shape: if began.open {
+                Shape::Open
+            } else {
+                Shape::Single
             },
             fate: Fate::Held,
             held: Vec::new(),
@@ -89,6 +91,9 @@ impl Rows {
             transaction.fate = Fate::Swallowed;
         }
         self.transaction = Some(transaction);
+        if began.xa {
+            self.open(true);
+        }
         Ok(())
     }
 
@@ -106,9 +111,11 @@ impl Rows {
         self.transaction.as_ref().ok_or(Trouble::Malformed(OUTSIDE))
     }
 
+    /// An XA transaction of which an earlier reading saw the end is like any other.
     pub(super) fn open(&mut self, is_xa: bool) {
         if let Some(transaction) = &mut self.transaction {
-            transaction.shape = if is_xa { Shape::Xa } else { Shape::Open };
+            let in_doubt = is_xa && !self.learned.is_committed(&transaction.name());
+            transaction.shape = if in_doubt { Shape::Xa } else { Shape::Open };
         }
     }
 
@@ -118,7 +125,7 @@ impl Rows {
         let transaction = transaction.ok_or(Trouble::Malformed(OUTSIDE))?;
         match transaction.fate {
             Fate::Held => {}
-            Fate::Swallowed => return Ok(()),
+            Fate::Swallowed | Fate::TooMuch => return Ok(()),
             Fate::HandedOver => {
                 self.out.push_back(Out::Walk(walk));
                 return Ok(());
@@ -126,11 +133,15 @@ impl Rows {
         }
         transaction.held_bytes = transaction.held_bytes.saturating_add(walk.size());
         transaction.held.push(walk);
+        let bytes = transaction.held_bytes;
         if transaction.shape == Shape::Xa {
-            let bytes = transaction.held_bytes;
-            return xa::bound(self.prepared.bytes().saturating_add(bytes)).map_err(Trouble::Error);
+            if self.prepared.bytes().saturating_add(bytes) > xa::HELD {
+                transaction.fate = Fate::TooMuch;
+                transaction.held.clear();
+            }
+            return Ok(());
         }
-        if transaction.held_bytes > HELD {
+        if bytes > HELD {
             transaction.fate = Fate::HandedOver;
             self.committed_at = Some(transaction.committed);
             let held = std::mem::take(&mut transaction.held);
@@ -142,6 +153,9 @@ impl Rows {
     pub(super) fn commit(&mut self) -> Result<(), Trouble> {
         let transaction = self.transaction.take();
         let mut transaction = transaction.ok_or(Trouble::Malformed(ENDS))?;
+        if transaction.is_too_much() {
+            return Err(self.once_more(transaction.name()).into());
+        }
         let held = std::mem::take(&mut transaction.held);
         if !held.is_empty() {
             self.committed_at = Some(transaction.committed);
@@ -188,6 +202,9 @@ impl Rows {
         };
         if transaction.fate == Fate::HandedOver {
             return Err(advice::taken_back(self.outbox(), self.place()).into());
+        }
+        if transaction.is_too_much() {
+            return Ok(()); // what it keeps in the end is told when it is read again
         }
         transaction.held.truncate(to);
         transaction.held_bytes = transaction.held.iter().map(Walk::size).sum();
@@ -242,8 +259,17 @@ impl Transaction {
         self.fate == Fate::HandedOver
     }
 
+    pub(super) fn is_too_much(&self) -> bool {
+        self.fate == Fate::TooMuch
+    }
+
     fn has_rows(&self) -> bool {
-        self.is_handed_over() || !self.held.is_empty()
+        self.is_handed_over() || self.is_too_much() || !self.held.is_empty()
+    }
+
+    /// By which a later reading knows it.
+    pub(super) fn name(&self) -> String {
+        self.last(None, None).name()
     }
 
     pub(super) fn last(&self, before: Option<Gtid>, server: Option<Arc<str>>) -> Last {

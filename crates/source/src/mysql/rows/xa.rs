@@ -4,6 +4,9 @@
 //! ended since that one was prepared is named in the mark, where its PREPARE lies before it. Those without rows of the
 //! outbox hold nothing back; the position remembers their names, so that an XA COMMIT whose PREPARE was never seen can be
 //! told: its rows are lost to this pipeline.
+//!
+//! What is too large is not held. When its end shows that it was committed, the log is read again from before it, and its
+//! rows are handed over as they come.
 #![deny(clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -18,7 +21,7 @@ use super::{Out, Rows, Trouble, advice};
 use crate::Error;
 
 /// How many bytes of rows all prepared transactions may hold.
-const HELD: usize = 16 << 20;
+pub(super) const HELD: usize = 16 << 20;
 /// And how many there may be, with rows or without.
 const COUNT: usize = 1000;
 /// Longer than any coordinator needs to decide.
@@ -35,6 +38,8 @@ pub(super) struct Prepared {
 struct Open {
     xid: String,
     rows: Vec<Walk>,
+    /// Its name in the log, if its rows were too many.
+    too_much: Option<String>,
     /// Where the log can be resumed so that it is seen again; none where too many names would have to be told.
     before: Option<Position>,
     since: Instant,
@@ -55,23 +60,17 @@ impl Prepared {
         self.open.first()?.before.as_ref()
     }
 
-    fn add(&mut self, xid: String, rows: Vec<Walk>, before: Position) {
-        self.bytes = self.bytes.saturating_add(size(&rows));
-        self.open.push(Open {
-            xid,
-            rows,
-            before: Some(before),
-            since: Instant::now(),
-            is_told: false,
-        });
+    fn add(&mut self, open: Open) {
+        self.bytes = self.bytes.saturating_add(size(&open.rows));
+        self.open.push(open);
     }
 
-    /// One has ended: its rows, and its place among those that were open.
-    fn take(&mut self, xid: &str) -> Option<(Vec<Walk>, usize)> {
+    /// One has ended, and its place among those that were open.
+    fn take(&mut self, xid: &str) -> Option<(Open, usize)> {
         let place = self.open.iter().position(|open| open.xid == xid)?;
-        let rows = self.open.remove(place).rows;
-        self.bytes = self.bytes.saturating_sub(size(&rows));
-        Some((rows, place))
+        let open = self.open.remove(place);
+        self.bytes = self.bytes.saturating_sub(size(&open.rows));
+        Some((open, place))
     }
 
     /// Its rows were handed over. A reading that begins before one that was prepared later never sees its PREPARE, but will
@@ -119,16 +118,6 @@ fn size(rows: &[Walk]) -> usize {
     rows.iter().map(Walk::size).sum()
 }
 
-pub(super) fn bound(bytes: usize) -> Result<(), Error> {
-    if bytes > HELD {
-        return Err(advice::too_much_prepared(&format!(
-            "{} MiB of rows",
-            HELD >> 20
-        )));
-    }
-    Ok(())
-}
-
 impl Rows {
     pub(super) fn prepare(&mut self, xid: String) -> Result<(), Trouble> {
         let Some(mut transaction) = self.transaction.take() else {
@@ -138,20 +127,40 @@ impl Rows {
             self.end(&transaction);
             return Ok(());
         }
+        if self.learned.is_committed(&transaction.name()) {
+            self.transaction = Some(transaction);
+            self.commit()?;
+            Arc::make_mut(&mut self.position.prepared).insert(xid);
+            return Ok(());
+        }
         if transaction.is_handed_over() {
             return Err(advice::not_held(&xid, self.outbox(), self.place()).into());
         }
         let rows = std::mem::take(&mut transaction.held);
-        if rows.is_empty() {
+        if rows.is_empty() && !transaction.is_too_much() {
             Arc::make_mut(&mut self.position.prepared).insert(xid);
         } else {
-            self.prepared.add(xid, rows, self.position.clone());
+            self.prepared.add(Open {
+                xid,
+                rows,
+                too_much: transaction.is_too_much().then(|| transaction.name()),
+                before: Some(self.position.clone()),
+                since: Instant::now(),
+                is_told: false,
+            });
         }
         if self.prepared.open.len().max(self.position.prepared.len()) > COUNT {
-            return Err(advice::too_much_prepared(&format!("{COUNT} of them")).into());
+            return Err(advice::too_many_prepared(COUNT, self.place()).into());
         }
         self.end(&transaction);
         Ok(())
+    }
+
+    /// It was committed, and was not held: the next reading hands its rows over as they come.
+    pub(super) fn once_more(&self, transaction: String) -> Error {
+        let error = advice::once_more(&transaction, self.place());
+        self.learned.commit(transaction);
+        error
     }
 
     pub(super) fn xa_commit(&mut self, xid: &str) -> Result<(), Trouble> {
@@ -163,9 +172,12 @@ impl Rows {
             return Ok(());
         }
         let mut oldest = false;
-        if let Some((rows, place)) = self.prepared.take(xid) {
+        if let Some((open, place)) = self.prepared.take(xid) {
+            if let Some(name) = open.too_much {
+                return Err(self.once_more(name).into());
+            }
             self.committed_at = Some(transaction.committed);
-            self.out.extend(rows.into_iter().map(Out::Walk));
+            self.out.extend(open.rows.into_iter().map(Out::Walk));
             self.prepared.name(xid, place);
             oldest = place == 0;
         } else if !self.forget(xid) {
