@@ -6,12 +6,13 @@
 
 mod advice;
 mod again;
+mod elsewhere;
 mod place;
 mod table;
 mod transaction;
 mod xa;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
@@ -57,6 +58,8 @@ pub(super) struct Rows {
     /// The outbox as it was described last, and the bytes that did it.
     known: Option<(Bytes, Arc<Definition>)>,
     prepared: Prepared,
+    /// Statements on other tables that were told of.
+    elsewhere: BTreeSet<String>,
     out: VecDeque<Out>,
     due: bool,
     payload: Option<Payload>,
@@ -121,6 +124,7 @@ impl Rows {
             tables: HashMap::new(),
             known: None,
             prepared: Prepared::default(),
+            elsewhere: BTreeSet::new(),
             out: VecDeque::new(),
             due: false,
             payload: None,
@@ -354,6 +358,10 @@ impl Rows {
             }
             Statement::Truncate if !swallowed => {
                 self.truncate();
+                self.standalone()?;
+            }
+            Statement::Elsewhere(what) => {
+                self.elsewhere(what);
                 self.standalone()?;
             }
             _ => self.standalone()?,

@@ -25,6 +25,9 @@ pub(super) enum Statement {
     XaRollback(String),
     /// It changes rows of the outbox, and does not tell which.
     Rows,
+    /// It changes rows of something else (as it calls it), or calls what may. Whether a trigger, a view or a function leads
+    /// from there to the outbox, its text does not tell.
+    Elsewhere(String),
     Truncate,
     /// The outbox's definition may be another one after it.
     Redefine,
@@ -64,6 +67,9 @@ impl Statement {
                 if words.touches() =>
             {
                 Statement::Rows
+            }
+            b"UPDATE" | b"DELETE" | b"LOAD" | b"WITH" | b"SELECT" | b"DO" | b"CALL" => {
+                words.elsewhere()
             }
             b"CREATE" => words.create(),
             b"ALTER" | b"RENAME" | b"DROP" if words.redefines() => Statement::Redefine,
@@ -141,8 +147,44 @@ impl<'a> Words<'a> {
         if self.is_outbox(place) {
             Statement::Rows
         } else {
-            Statement::Other
+            self.elsewhere()
         }
+    }
+
+    /// Its kind, and the first names behind that which are no keywords: one of a table or of a function.
+    fn elsewhere(&self) -> Statement {
+        const KEYWORDS: [&str; 12] = [
+            "LOW_PRIORITY",
+            "DELAYED",
+            "HIGH_PRIORITY",
+            "QUICK",
+            "CONCURRENT",
+            "IGNORE",
+            "INTO",
+            "FROM",
+            "DATA",
+            "LOCAL",
+            "INFILE",
+            "TABLE",
+        ];
+        let text = |place: usize| self.word(place).map(String::from_utf8_lossy);
+        let mut place = 1;
+        let is_skipped = |place: usize| {
+            KEYWORDS.iter().any(|keyword| self.is(place, keyword))
+                || self.tokens.get(place) == Some(&Token::Literal)
+        };
+        while is_skipped(place) {
+            place = place.saturating_add(1);
+        }
+        let dot = self.tokens.get(place.saturating_add(1)) == Some(&Token::Mark(b'.'));
+        let second = text(place.saturating_add(2)).filter(|_| dot);
+        let first = text(place).unwrap_or_default();
+        let (schema, name) = match second {
+            Some(second) => (first, second),
+            None => (String::from_utf8_lossy(self.schema), first),
+        };
+        let kind = text(0).unwrap_or_default().to_ascii_uppercase();
+        Statement::Elsewhere(format!("{kind} {schema}.{name}"))
     }
 
     /// A table's name begins here, and it is the outbox's. What cannot be read as a name may be.
@@ -302,16 +344,45 @@ mod tests {
         ] {
             assert_eq!(read(schema, text), Statement::Rows, "{text}");
         }
-        for (schema, text) in [
-            ("shop", "INSERT INTO events VALUES (1)"),
-            ("eventlog", "INSERT INTO shop.events VALUES (1)"),
+        for (schema, text, told) in [
+            (
+                "shop",
+                "INSERT INTO events VALUES (1)",
+                "INSERT shop.events",
+            ),
+            (
+                "eventlog",
+                "insert into `shop`.`events` values (1)",
+                "INSERT shop.events",
+            ),
             (
                 "eventlog",
                 "REPLACE INTO percona.checksums SELECT 1 FROM eventlog.events",
+                "REPLACE percona.checksums",
             ),
-            ("eventlog", "INSERT INTO other VALUES ('events')"),
-            ("eventlog", "UPDATE other SET a = 'events'"),
-            ("shop", "UPDATE events SET a = 1"),
+            (
+                "eventlog",
+                "INSERT INTO other VALUES ('events')",
+                "INSERT eventlog.other",
+            ),
+            (
+                "eventlog",
+                "UPDATE IGNORE other SET a = 'events'",
+                "UPDATE eventlog.other",
+            ),
+            ("shop", "DELETE QUICK FROM orders", "DELETE shop.orders"),
+            (
+                "shop",
+                "LOAD DATA LOCAL INFILE 'x' INTO TABLE orders",
+                "LOAD shop.orders",
+            ),
+            ("shop", "SELECT `shop`.`f`(1)", "SELECT shop.f"),
+            ("shop", "CALL p()", "CALL shop.p"),
+        ] {
+            let elsewhere = Statement::Elsewhere(told.to_owned());
+            assert_eq!(read(schema, text), elsewhere, "{text}");
+        }
+        for (schema, text) in [
             ("eventlog", "ANALYZE TABLE events"),
             ("eventlog", "GRANT SELECT ON events TO a"),
         ] {
