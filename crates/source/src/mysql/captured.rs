@@ -80,6 +80,11 @@ pub(super) fn one(server: &'static str, case: &str) -> Capture {
     }
 }
 
+/// What the server's own program prints about a case.
+pub(super) fn printed(server: &str, case: &str) -> Vec<u8> {
+    std::fs::read(folder().join(server).join(format!("{case}.txt"))).expect("what was printed")
+}
+
 fn events(file: &[u8]) -> Vec<Bytes> {
     let mut rest = file.strip_prefix(b"\xfebin").expect("a binlog");
     let mut events = Vec::new();
@@ -110,14 +115,6 @@ pub(super) fn layout(server: &str, case: &str) -> Layout {
         .or(text.split_once(&format!("TABLE IF NOT EXISTS eventlog.{table} (")))
         .expect("a table");
     let mut all = Vec::new();
-    for line in columns
-        .split([',', '\n'])
-        .collect::<Vec<_>>()
-        .join("\n")
-        .lines()
-    {
-        let _ = line;
-    }
     for line in columns.lines() {
         let line = line.trim();
         if line.starts_with(')') || line.is_empty() && !all.is_empty() {
