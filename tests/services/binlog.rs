@@ -5,6 +5,7 @@ mod columns;
 mod login;
 mod lost;
 mod rows;
+mod server;
 mod takeover;
 mod transactions;
 mod wire;

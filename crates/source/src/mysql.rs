@@ -110,7 +110,7 @@ impl Origin for MySql {
 
         let mut session = Session::open(settings).await?;
         let facts = Facts::read(&mut session).await?;
-        resume::fit_server(&facts.server, settings)?;
+        resume::fit_server(&facts, settings)?;
         let start = resume::start(&then, &position, &facts, settings)?;
         resume::fit_table(facts.table.as_ref(), settings)?;
         if then.server != facts.server.identity {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::gtid::{GtidList, GtidSet};
-use super::session::{Session, text};
+use super::session::{Cells, Session, text};
 use super::verdict::Refusal;
 use super::{Flavor, Layout, LayoutColumn, ident, literal, lock};
 use crate::Error;
@@ -43,6 +43,9 @@ pub(super) struct Log {
     /// MariaDB: the same, by the last of each domain.
     pub list: GtidList,
     pub purged_list: GtidList,
+    /// `binlog_do_db` and `binlog_ignore_db`: the only databases that are in it, or those that are not.
+    pub only: Vec<String>,
+    pub without: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +56,9 @@ pub(super) struct File {
 
 #[derive(Debug, Clone)]
 pub(super) struct TableFacts {
+    /// As the log names them: letter by letter.
+    pub schema: String,
+    pub name: String,
     /// `BASE TABLE`, `VIEW`.
     pub kind: String,
     pub engine: String,
@@ -82,6 +88,11 @@ impl Server {
     /// Whether each transaction has a GTID by which it can be asked for.
     pub(super) fn names_transactions(&self) -> bool {
         self.flavor == Flavor::MariaDb || self.is("gtid_mode", "ON")
+    }
+
+    /// Whether what it replicates is in its own log.
+    pub(super) fn passes_on(&self) -> bool {
+        self.is_on("log_replica_updates") || self.is_on("log_slave_updates")
     }
 
     /// Whether it lets nobody write but its own replication.
@@ -133,6 +144,8 @@ impl TableFacts {
             charset: Some("utf8mb4".into()),
         });
         TableFacts {
+            schema: "eventlog".into(),
+            name: "events".into(),
             kind: "BASE TABLE".into(),
             engine: "InnoDB".into(),
             layout: Layout {
@@ -147,15 +160,12 @@ impl Facts {
     pub(super) async fn read(session: &mut Session) -> Result<Facts, Error> {
         let server = server(session).await?;
         let log = log(session, &server).await?;
-        Ok(Facts {
-            server,
-            log,
-            table: table(session).await?,
-        })
+        let table = table(session, &server).await?;
+        Ok(Facts { server, log, table })
     }
 }
 
-const VARIABLES: [&str; 23] = [
+const VARIABLES: [&str; 24] = [
     "binlog_expire_logs_auto_purge",
     "binlog_expire_logs_seconds",
     "binlog_format",
@@ -170,6 +180,7 @@ const VARIABLES: [&str; 23] = [
     "log_bin_basename",
     "log_replica_updates",
     "log_slave_updates",
+    "lower_case_table_names",
     "max_allowed_packet",
     "read_only",
     "server_id",
@@ -207,6 +218,16 @@ async fn log(session: &mut Session, server: &Server) -> Result<Log, Error> {
         return Ok(Log::default());
     }
     let files = files(session).await?;
+    let (only, without) = match files {
+        Some(_) => databases(session).await?,
+        None => Default::default(),
+    };
+    let log = Log {
+        files,
+        only,
+        without,
+        ..Log::default()
+    };
     match server.flavor {
         Flavor::MySql => {
             let ask = "SELECT @@global.gtid_executed, @@global.gtid_purged";
@@ -218,15 +239,14 @@ async fn log(session: &mut Session, server: &Server) -> Result<Log, Error> {
                     .map_err(|e| Error::transient(format!("the server answered strangely: {e}")))
             };
             Ok(Log {
-                files,
                 executed: set(0)?,
                 purged: set(1)?,
-                ..Log::default()
+                ..log
             })
         }
         Flavor::MariaDb => {
             let list = list(session, "SELECT @@global.gtid_binlog_pos").await?;
-            let oldest = files.as_ref().and_then(|files| files.first());
+            let oldest = log.files.as_ref().and_then(|files| files.first());
             let purged_list = match oldest {
                 Some(File { name, .. }) => {
                     let ask = format!("SELECT BINLOG_GTID_POS({}, 4)", literal(name));
@@ -235,10 +255,9 @@ async fn log(session: &mut Session, server: &Server) -> Result<Log, Error> {
                 None => GtidList::default(),
             };
             Ok(Log {
-                files,
                 list,
                 purged_list,
-                ..Log::default()
+                ..log
             })
         }
     }
@@ -281,12 +300,12 @@ pub(super) async fn files(session: &mut Session) -> Result<Option<Vec<File>>, Er
     Ok(Some(answer.rows.iter().filter_map(file).collect()))
 }
 
-async fn table(session: &mut Session) -> Result<Option<TableFacts>, Error> {
+async fn table(session: &mut Session, server: &Server) -> Result<Option<TableFacts>, Error> {
     let settings = session.settings().clone();
     let (schema, table) = (literal(&settings.schema), literal(&settings.table));
     // A table that we have no right to at all is not shown either.
     let ask = format!(
-        "SELECT table_type AS kind, engine AS engine FROM information_schema.tables \
+        "SELECT table_type AS kind, engine AS engine, table_schema AS db, table_name AS name FROM information_schema.tables \
          WHERE table_schema = {schema} AND table_name = {table}"
     );
     let answer = session.rows(&ask).await?;
@@ -299,7 +318,18 @@ async fn table(session: &mut Session) -> Result<Option<TableFacts>, Error> {
         ident(&settings.table)
     );
     let may_select = session.ask(&try_it).await?.is_ok();
+    let logged = |column| {
+        let stored = answer.text(row, column).unwrap_or_default();
+        // 2: the table keeps its letters, and the log has small ones.
+        if server.is("lower_case_table_names", "2") {
+            stored.to_lowercase()
+        } else {
+            stored
+        }
+    };
     Ok(Some(TableFacts {
+        schema: logged("db"),
+        name: logged("name"),
         kind: answer.text(row, "kind").unwrap_or_default(),
         engine: answer.text(row, "engine").unwrap_or_default(),
         layout: layout(session).await?,
@@ -329,23 +359,37 @@ pub(super) async fn layout(session: &mut Session) -> Result<Layout, Error> {
 
 /// Where the log ends now: file and offset.
 pub(super) async fn end(session: &mut Session) -> Result<(String, u64), Error> {
+    let status = status(session).await?;
+    let place = status.and_then(|row| {
+        let offset = text(&row, 1)?.parse().ok()?;
+        Some((text(&row, 0)?, offset))
+    });
+    place.ok_or_else(|| Error::fatal("the server writes no log", super::verdict::LOG_BIN))
+}
+
+/// The only databases whose changes are in the log, and those whose are not. Only the server's options say so.
+async fn databases(session: &mut Session) -> Result<(Vec<String>, Vec<String>), Error> {
+    let status = status(session).await?.unwrap_or_default();
+    let names = |place| {
+        let names = text(&status, place).unwrap_or_default();
+        let names = names.split(',').filter(|name| !name.is_empty());
+        names.map(str::to_owned).collect()
+    };
+    Ok((names(2), names(3)))
+}
+
+async fn status(session: &mut Session) -> Result<Option<Cells>, Error> {
     let statements: &[&str] = match session.flavor() {
         Flavor::MySql => &["SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"],
         Flavor::MariaDb => &["SHOW MASTER STATUS"],
     };
     for ask in statements {
-        let answer = match session.ask(ask).await? {
-            Ok(answer) => answer,
+        return match session.ask(ask).await? {
+            Ok(answer) => Ok(answer.rows.into_iter().next()),
             // Servers before 8.2 do not know it, those from 8.4 on know only it.
             Err(Refusal { code: 1064, .. }) => continue,
-            Err(refusal) => return Err(super::verdict::of(&refusal, session.settings())),
+            Err(refusal) => Err(super::verdict::of(&refusal, session.settings())),
         };
-        let place = answer.rows.first().and_then(|row| {
-            let offset = text(row, 1)?.parse().ok()?;
-            Some((text(row, 0)?, offset))
-        });
-        return place
-            .ok_or_else(|| Error::fatal("the server writes no log", super::verdict::LOG_BIN));
     }
     Err(Error::transient(
         "the server does not say where its log ends",

@@ -2,7 +2,7 @@
 //!
 //! Rule: when in doubt, refuse and say what may be missing. Pure: the facts were asked before.
 
-use super::facts::{Facts, File, Server, TableFacts};
+use super::facts::{Facts, File, Log, Server, TableFacts};
 use super::gtid::{GtidList, GtidSet, Gtids};
 use super::position::{Identity, Last, Position};
 use super::stream::{FIRST, From};
@@ -32,7 +32,9 @@ pub(super) fn version(version: &str) -> (u32, u32) {
     (next().unwrap_or(0), next().unwrap_or(0))
 }
 
-pub(super) fn fit_server(server: &Server, settings: &Settings) -> Result<(), Error> {
+/// What is needed of the server and its log, whatever the table and the position.
+pub(super) fn fit_server(facts: &Facts, settings: &Settings) -> Result<(), Error> {
+    let server = &facts.server;
     let oldest = match server.flavor {
         Flavor::MySql => OLDEST_MYSQL,
         Flavor::MariaDb => OLDEST_MARIADB,
@@ -70,7 +72,38 @@ pub(super) fn fit_server(server: &Server, settings: &Settings) -> Result<(), Err
             "Headwater was not tried with an encrypted log of MariaDB: set encrypt_binlog = OFF in my.cnf and restart the server",
         ));
     }
-    Ok(())
+    if server.is_read_only() && !server.passes_on() {
+        return Err(Error::fatal(
+            "the server is a replica (read_only) that does not write what it replicates to its own log (log_slave_updates is \
+             OFF): no event would ever be read there",
+            "name the primary in source.url, or set log_slave_updates = ON in my.cnf and restart the server",
+        ));
+    }
+    is_logged(&facts.log, &settings.schema)
+}
+
+/// Where some databases are named, all others are left out, and `binlog_ignore_db` says nothing more.
+fn is_logged(log: &Log, schema: &str) -> Result<(), Error> {
+    let named = |names: &[String]| names.iter().any(|name| name == schema);
+    let (setting, names, mend) = if log.only.is_empty() {
+        if !named(&log.without) {
+            return Ok(());
+        }
+        ("binlog_ignore_db", &log.without, "take it out of")
+    } else if named(&log.only) {
+        return Ok(());
+    } else {
+        ("binlog_do_db", &log.only, "add it to")
+    };
+    Err(Error::fatal(
+        format!(
+            "{setting} is {}: what is written to database {schema} is not in the server's log",
+            names.join(",")
+        ),
+        format!(
+            "{mend} {setting} in my.cnf and restart the server; what was written before is not in the log"
+        ),
+    ))
 }
 
 pub(super) fn fit_table<'f>(
@@ -94,6 +127,14 @@ pub(super) fn fit_table<'f>(
         return Err(Error::fatal(
             format!("{name} is no table ({})", table.kind.to_lowercase()),
             "name the table itself, not a view of it, in source.table",
+        ));
+    }
+    // Some servers find a table in whatever letters it is asked for; their logs have one spelling.
+    if (&table.schema, &table.name) != (&settings.schema, &settings.table) {
+        let (schema, table) = (&table.schema, &table.name);
+        return Err(Error::fatal(
+            format!("source.table says {name}, and the server's log says {schema}.{table}"),
+            format!("spell it as the server does: table = \"{schema}.{table}\""),
         ));
     }
     Ok(table)
@@ -255,7 +296,8 @@ fn by_place(position: &Position, facts: &Facts, settings: &Settings) -> Result<S
                     format!(
                         "the position {position} cannot be asked for: no offset past 4 GiB can"
                     ),
-                    "switch GTIDs on (gtid_mode = ON), then `headwater adopt`",
+                    "switch GTIDs on (gtid_mode = ON), then `headwater adopt` goes on from the end of the log, and what is between is \
+                     not published",
                 ));
             }
         },
@@ -523,21 +565,68 @@ mod tests {
             (|s| s.version = "5.7.44".into(), "needs 8.0 or newer"),
             (|s| s.number = 5400, "is the server's own"),
             (|s| s.set("encrypt_binlog", "ON"), "encrypt_binlog is on"),
+            (
+                |s| {
+                    s.set("read_only", "ON");
+                    s.set("log_slave_updates", "OFF");
+                },
+                "does not write what it replicates",
+            ),
         ] {
-            let mut server = Server::sound(Flavor::MySql);
-            change(&mut server);
-            let error = fit_server(&server, &settings()).expect_err(says);
+            let mut facts = sound(Flavor::MySql);
+            change(&mut facts.server);
+            let error = fit_server(&facts, &settings()).expect_err(says);
             assert!(
                 error.is_fatal() && error.to_string().contains(says),
                 "{error}"
             );
         }
-        assert_eq!(
-            fit_server(&Server::sound(Flavor::MariaDb), &settings()),
-            Ok(())
-        );
+        assert_eq!(fit_server(&sound(Flavor::MariaDb), &settings()), Ok(()));
         assert_eq!(version("5.5.5-10.4.1-MariaDB-log"), (10, 4));
         assert_eq!(version("11.8.3-MariaDB"), (11, 8));
+    }
+
+    #[test]
+    fn a_database_that_the_log_leaves_out_is_refused() {
+        for (only, without, says) in [
+            ("", "", None),
+            ("shop,eventlog", "", None),
+            ("", "shop", None),
+            ("eventlog", "eventlog", None),
+            ("shop", "", Some("binlog_do_db is shop: ")),
+            ("EventLog", "", Some("binlog_do_db is EventLog: ")),
+            (
+                "",
+                "shop,eventlog",
+                Some("binlog_ignore_db is shop,eventlog: "),
+            ),
+        ] {
+            let mut facts = sound(Flavor::MySql);
+            let names = |text: &str| text.split_terminator(',').map(Into::into).collect();
+            (facts.log.only, facts.log.without) = (names(only), names(without));
+            let told = fit_server(&facts, &settings()).map_err(|error| error.to_string());
+            match says {
+                None => assert_eq!(told, Ok(())),
+                Some(says) => assert!(told.expect_err(says).contains(says)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_in_other_letters_is_refused_and_the_right_ones_are_told() {
+        let (settings, sound) = (settings(), TableFacts::sound());
+        assert!(fit_table(Some(&sound), &settings).is_ok());
+        for (schema, table) in [("eventlog", "Events"), ("EVENTLOG", "events")] {
+            let settings = Settings {
+                schema: schema.into(),
+                table: table.into(),
+                ..settings.clone()
+            };
+            let error = fit_table(Some(&sound), &settings).expect_err("another name");
+            assert!(error.is_fatal(), "{error}");
+            let right = "table = \"eventlog.events\"";
+            assert!(error.to_string().contains(right), "{error}");
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub async fn count_events(settings: &Settings, limit: u64) -> Result<u64, Error>
 
 /// What is needed of the server and the table, whatever the position.
 fn fit(facts: &Facts, settings: &Settings) -> Result<(), Error> {
-    resume::fit_server(&facts.server, settings)?;
+    resume::fit_server(facts, settings)?;
     resume::fit_table(facts.table.as_ref(), settings).map(drop)
 }
 

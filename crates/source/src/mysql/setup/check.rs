@@ -67,7 +67,7 @@ impl Findings {
         let settings = &session.settings().clone();
         let now = session.rows("SELECT UNIX_TIMESTAMP()").await?.first();
         let now = now.and_then(|now| now.parse().ok()).unwrap_or(0);
-        self.server(&facts.server, settings);
+        self.server(&facts, settings);
         let remembered = record.map(super::super::remembered).transpose();
         match remembered {
             Err(error) => self.error(error),
@@ -89,8 +89,9 @@ impl Findings {
         Ok(())
     }
 
-    fn server(&mut self, server: &Server, settings: &Settings) {
-        if let Err(error) = resume::fit_server(server, settings) {
+    fn server(&mut self, facts: &Facts, settings: &Settings) {
+        let server = &facts.server;
+        if let Err(error) = resume::fit_server(facts, settings) {
             self.error(error);
         } else {
             self.ok(format!(
@@ -113,13 +114,6 @@ impl Findings {
                     server.flavor, server.version
                 ),
                 "watch the first run",
-            );
-        }
-        let passes_on = server.is_on("log_replica_updates") || server.is_on("log_slave_updates");
-        if server.is_read_only() && !passes_on {
-            self.problem(
-                "the server is a replica (read_only) that does not write what it replicates to its own log",
-                "name the primary in source.url, or set log_slave_updates = ON in my.cnf and restart the server",
             );
         }
         if let Some(id) = server.holder {
@@ -422,7 +416,7 @@ mod tests {
             flavor,
             ..settings()
         };
-        findings.server(&facts.server, &settings);
+        findings.server(&facts, &settings);
         findings.form(&facts.server, false, false);
         findings.keeping(&facts.server);
         findings.table(&facts, &settings, &Outbox::ekbatan());
@@ -478,6 +472,12 @@ mod tests {
         one(Problem, "does not write what it replicates", |f| {
             f.server.set("read_only", "ON");
             f.server.set("log_slave_updates", "OFF");
+        });
+        one(Problem, "binlog_ignore_db is eventlog", |f| {
+            f.log.without = vec!["eventlog".into()];
+        });
+        one(Problem, "the server's log says eventlog.Events", |f| {
+            table(f).name = "Events".into();
         });
     }
 
