@@ -104,12 +104,16 @@ impl Origin for MySql {
     async fn open(&mut self, record: &Record) -> Result<Log, Error> {
         let (then, position) = remembered(record)?;
         let lock = self.lock.as_ref().ok_or_else(lock_lost)?;
-        // The lock counts on its own server only.
         let settings = lock.settings();
         let lost = lock.lost();
 
         let mut session = Session::open(settings).await?;
         let facts = Facts::read(&mut session).await?;
+        // The address may lead to another server by now, and the lock counts on its own only.
+        if facts.server.holder != Some(lock.id()) {
+            self.lock = None;
+            return Err(lock_lost());
+        }
         resume::fit_server(&facts, settings)?;
         let start = resume::start(&then, &position, &facts, settings)?;
         resume::fit_table(facts.table.as_ref(), settings)?;

@@ -39,6 +39,65 @@ async fn a_replica_takes_over_while_it_runs(mut scene: BinlogScene<'_>) {
     verdict.assert_at_least_once();
 }
 
+on_every_binlog!(a_planned_switchover_is_followed: "switch", own server, shared kafka);
+
+async fn a_planned_switchover_is_followed(mut scene: BinlogScene<'_>) {
+    // GIVEN a primary with a replica, and a pipeline that knows both
+    let primary = scene.database.mysql();
+    let replica = primary.replica(&[]);
+    let one = format!("127.0.0.1:{}", primary.port());
+    let both = format!("{one},127.0.0.1:{}", replica.port());
+    scene.pipeline.source_url = scene.database.url().replace(&one, &both);
+    scene.configure();
+    scene.init();
+    let run = scene.start().await;
+    let mut written = scene.commit_events(10).await;
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN the two change places, and no session ends
+    primary.execute("SET GLOBAL read_only = ON").await;
+    replica.has_all_of(primary).await;
+    replica.promote().await;
+    let second = scene.another_namespace("second").await;
+    let writing = load(&second, 271).start(&replica.owner_url(scene.database.name()));
+    more(&writing).await;
+    written.add(writing.stop().await);
+
+    // THEN the same process carries on with the new primary, and nothing is lost, reordered or foreign
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_at_least_once();
+}
+
+on_every_binlog!(the_lock_is_with_the_server_that_is_read: "flip", own server, shared kafka);
+
+async fn the_lock_is_with_the_server_that_is_read(mut scene: BinlogScene<'_>) {
+    // GIVEN a pipeline that reaches a primary under a name, and a replica of it
+    let primary = scene.database.mysql();
+    let proxy = Proxy::start(primary.port());
+    scene.pipeline.source_url = scene.database.url_through(proxy.port());
+    scene.configure();
+    let replica = primary.replica(&[]);
+    scene.init();
+    let run = scene.start().await;
+    let written = scene.commit_events(10).await;
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN the name leads to the replica, and only the replication breaks
+    replica.has_all_of(primary).await;
+    proxy.lead_to(replica.port());
+    scene.database.end_readers().await;
+
+    // THEN it reads on there, and no other instance could: the lock has moved, too
+    let held = format!("SELECT IS_USED_LOCK('headwater:{}')", scene.pipeline.name);
+    let end = Instant::now() + LIMIT;
+    while replica.ask(&held).await.is_none() || primary.ask(&held).await.is_some() {
+        assert!(Instant::now() < end, "the lock stays: {}", run.tail());
+        sleep(Duration::from_millis(100)).await;
+    }
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_at_least_once();
+}
+
 fn load(namespace: &str, seed: u64) -> Load {
     Load {
         rate: Some(100),

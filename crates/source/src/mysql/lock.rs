@@ -1,7 +1,8 @@
 //! One instance at a time: a lock of the server named after the pipeline, held by a session of its own.
 //!
 //! Who is paused or cut off loses it after thirty seconds: the server ends a session that has not been heard of for that
-//! long, and the holder, who asks every ten seconds, notices before that.
+//! long, and the holder, who asks every ten seconds, notices before that. Where several servers are named, it also asks
+//! whether this one is still the primary: in a planned switchover no session ends.
 
 use std::time::Duration;
 
@@ -71,11 +72,12 @@ impl Lock {
                 "the other instance is gone; taking over"
             );
         }
+        let several = settings.servers.len() > 1;
         let settings = session.settings().clone();
         let id = session.id();
         let (tell, lost) = watch::channel(false);
         let keeper = tokio::spawn(async move {
-            keep(session).await;
+            keep(session, several).await;
             tell.send_replace(true);
         });
         Ok(Lock {
@@ -105,19 +107,23 @@ impl Lock {
     }
 }
 
-/// Returns when the session is gone, or may be.
-async fn keep(mut session: Session) {
+/// Returns when the session is gone, or may be, or is with a server that another one of several has replaced.
+async fn keep(mut session: Session, several: bool) {
     loop {
         tokio::select! {
             () = session.ended() => return,
             () = sleep(PING_EVERY) => {}
         }
-        let id = session.id();
-        match timeout(PING_LIMIT, holder(&mut session)).await {
-            Ok(Ok(Some(holder))) if holder == id => {}
+        match timeout(PING_LIMIT, is_held(&mut session, several)).await {
+            Ok(Ok(true)) => {}
             _ => return,
         }
     }
+}
+
+async fn is_held(session: &mut Session, several: bool) -> Result<bool, Error> {
+    let held = holder(session).await? == Some(session.id());
+    Ok(held && (!several || session.is_primary().await?))
 }
 
 /// Returns when the lock, whose holder tells it here, is lost. Cancel-safe.
@@ -136,5 +142,7 @@ pub(super) fn is_lost(lost: &watch::Receiver<bool>) -> bool {
 }
 
 pub(super) fn lock_lost() -> Error {
-    Error::transient("the lock was lost: its session with the server has ended")
+    Error::transient(
+        "the lock was lost: its session has ended, or the server is not the one to use any more",
+    )
 }

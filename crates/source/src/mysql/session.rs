@@ -178,14 +178,19 @@ impl Session {
     }
 
     async fn if_primary(mut self) -> Result<Session, Error> {
-        let answer = self.rows("SELECT @@global.read_only").await?;
-        match answer.first().as_deref() {
-            Some("0") => Ok(self),
-            _ => Err(Error::transient(format!(
-                "{} is a replica (read_only)",
-                self.settings.place()
-            ))),
+        if self.is_primary().await? {
+            return Ok(self);
         }
+        let place = self.settings.place();
+        Err(Error::transient(format!(
+            "{place} is a replica (read_only)"
+        )))
+    }
+
+    /// Whether others than its own replication may write to the server.
+    pub(super) async fn is_primary(&mut self) -> Result<bool, Error> {
+        let answer = self.rows("SELECT @@global.read_only").await?;
+        Ok(answer.first().as_deref() == Some("0"))
     }
 
     /// A statement that has nothing to answer.
