@@ -1,6 +1,9 @@
 //! The outbox table is changed while its rows are read.
 
+use std::time::Duration;
+
 use headwater_testkit::{Kafka, Mysql, Server, Written};
+use tokio::time::sleep;
 
 use super::BinlogScene;
 use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
@@ -96,6 +99,40 @@ async fn without_names(server: Server, metadata: &str) {
     assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
     assert!(run.log().contains("binlog_row_metadata"), "{}", run.tail());
     let verdict = scene.judge(&written).await;
+    verdict.assert_exactly_once();
+}
+
+on_every_binlog!(init_remembers_the_columns_that_its_position_begins_with: "during", own server, shared kafka);
+
+async fn init_remembers_the_columns_that_its_position_begins_with(scene: BinlogScene<'_>) {
+    // GIVEN a log that does not name its columns, and an `init` that waits for a prepared transaction
+    let mysql = scene.database.mysql();
+    let settings = format!(
+        "SET GLOBAL binlog_row_metadata = MINIMAL{}",
+        if mysql.server().is_mariadb() {
+            String::new()
+        } else {
+            let name = scene.database.name();
+            format!("; GRANT XA_RECOVER_ADMIN ON *.* TO '{name}'@'%'")
+        }
+    );
+    mysql.execute(&settings).await;
+    let prepare = "CREATE TABLE busy (n INT); XA START 'x'; INSERT INTO busy VALUES (1); XA END 'x'; XA PREPARE 'x'";
+    scene.database.execute(prepare).await;
+    let mut init = scene.spawn(&["init"]);
+    sleep(Duration::from_secs(3)).await;
+    assert!(init.is_running(), "it does not wait: {}", init.tail());
+
+    // WHEN the table is changed meanwhile
+    let change = "ALTER TABLE events ADD COLUMN extra INT NULL FIRST";
+    scene.database.execute(change).await;
+    scene.database.execute("XA COMMIT 'x'").await;
+    assert_eq!(init.ended_within(LIMIT).await, 0, "{}", init.tail());
+
+    // THEN what is written then can be read
+    let run = scene.start().await;
+    let written: Written = scene.commit_events(3).await;
+    let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
 }
 

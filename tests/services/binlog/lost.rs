@@ -45,6 +45,14 @@ async fn a_purged_or_reset_log_is_told(scene: BinlogScene<'_>) {
     ends(&scene, "run", &["reset", "headwater adopt"]).await;
     let arrived = scene.judge_within(&written, Duration::ZERO).await;
     arrived.assert_exactly_once();
+
+    // AND also if nothing was read since its position was taken
+    adopt(&scene);
+    scene.database.mysql().execute(reset).await;
+    scene.commit_events(300).await;
+    ends(&scene, "run", &["reset", "headwater adopt"]).await;
+    let arrived = scene.judge_within(&written, Duration::ZERO).await;
+    arrived.assert_exactly_once();
 }
 
 async fn purge(scene: &BinlogScene<'_>) {

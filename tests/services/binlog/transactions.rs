@@ -211,6 +211,50 @@ async fn a_statement_where_rows_are_wanted_stops_the_run(scene: BinlogScene<'_>)
     verdict.assert_exactly_once();
 }
 
+on_every_binlog!(init_waits_only_for_what_was_prepared_before_it: "traffic", own server, shared kafka);
+
+async fn init_waits_only_for_what_was_prepared_before_it(scene: BinlogScene<'_>) {
+    // GIVEN a server on which at every moment some transaction is prepared
+    scene.database.execute("CREATE TABLE busy (n INT)").await;
+    if !scene.database.mysql().server().is_mariadb() {
+        let grant = format!(
+            "GRANT XA_RECOVER_ADMIN ON *.* TO '{}'@'%'",
+            scene.database.name()
+        );
+        scene.database.execute(&grant).await;
+    }
+    let beginning = async {
+        sleep(Duration::from_secs(1)).await;
+
+        // WHEN a pipeline begins, THEN it does not wait for a moment without any, and nothing is missing
+        let mut init = scene.spawn(&["init"]);
+        assert_eq!(init.ended_within(LIMIT).await, 0, "{}", init.tail());
+        let run = scene.start().await;
+        let written = scene.commit_events(10).await;
+        let verdict = scene.stop_and_judge(run, &written).await;
+        verdict.assert_exactly_once();
+    };
+    tokio::select! {
+        () = beginning => {}
+        () = traffic(&scene) => {}
+    }
+}
+
+/// Each is committed after the next one was prepared.
+async fn traffic(scene: &BinlogScene<'_>) {
+    for n in 1_u64.. {
+        let sql = format!(
+            "XA START 'n{n}'; INSERT INTO busy VALUES (1); XA END 'n{n}'; XA PREPARE 'n{n}'"
+        );
+        scene.database.execute(&sql).await;
+        sleep(Duration::from_millis(300)).await;
+        if n > 1 {
+            let sql = format!("XA COMMIT 'n{}'", n - 1);
+            scene.database.execute(&sql).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn tagged_gtids_and_none_at_all_are_resumed() {
     // GIVEN a pipeline on a MySQL whose transactions have tags

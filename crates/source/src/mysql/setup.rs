@@ -3,13 +3,15 @@
 //! Rule: nothing is made and nothing is changed in the database.
 
 mod check;
+mod last;
+mod prepared;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_core::event::Role;
-use tokio::time::{Instant, sleep};
 
-use super::facts::{self, Facts};
+use super::facts::{self, Facts, TableFacts};
 use super::gtid::{GtidList, GtidSet, Gtids};
 use super::position::{Identity, Position};
 use super::session::{Answer, Session, text};
@@ -22,6 +24,8 @@ pub use check::check;
 /// For open transactions, and for a count of many rows.
 const LIMIT: Duration = Duration::from_mins(1);
 const ASK_EVERY: Duration = Duration::from_secs(1);
+/// So often a position is taken while the table is being changed.
+const TRIES: u32 = 3;
 
 /// Where a pipeline begins.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,27 +41,61 @@ pub enum Begun {
 }
 
 /// Takes the server's present position. With `count_to`, only if no event is committed before it; else events are counted up to
-/// there.
+/// there. Whoever asks holds the lock.
 pub async fn init(settings: &Settings, count_to: Option<u64>) -> Result<Begun, Error> {
-    let mut session = Session::open(settings).await?;
-    session.limit(LIMIT).await?;
-    let facts = Facts::read(&mut session).await?;
-    fit(&facts, session.settings())?;
-    let (taken, held) = take(&mut session, &facts, count_to).await?;
-    session.close().await;
-    if held > 0 {
-        return Ok(Begun::Holds(held));
+    let mut begun = begin(settings, count_to).await?;
+    if let Begun::At {
+        position, identity, ..
+    } = &mut begun
+    {
+        position.last = last::of(position, identity, settings).await;
     }
-    Ok(Begun::At {
-        position: Box::new(taken.position),
-        identity: Box::new(identity(&facts)),
-        notices: taken.notices,
-    })
+    Ok(begun)
 }
 
-/// Where the server's log ends now, and which log that is.
+async fn begin(settings: &Settings, count_to: Option<u64>) -> Result<Begun, Error> {
+    let mut session = Session::open(settings).await?;
+    session.limit(LIMIT).await?;
+    let mut facts = Facts::read(&mut session).await?;
+    fit(&facts, session.settings())?;
+    for _ in 0..TRIES {
+        let (taken, held) = take(&mut session, &facts, count_to).await?;
+        if held > 0 {
+            return Ok(Begun::Holds(held));
+        }
+        let identity = identity(&facts);
+        let now = facts::layout(&mut session).await?;
+        // Columns that were told before the position need not be those that it begins with.
+        if identity.layout.as_ref().is_none_or(|then| *then == now) {
+            session.close().await;
+            return Ok(Begun::At {
+                position: Box::new(taken.position),
+                identity: Box::new(identity),
+                notices: taken.notices,
+            });
+        }
+        facts.table = facts.table.map(|table| TableFacts {
+            layout: now,
+            ..table
+        });
+    }
+    Err(Error::transient(
+        "the table's columns were changed whenever a position was taken",
+    ))
+}
+
+/// Where the server's log ends now, and which log that is. Whoever asks holds the lock.
 pub async fn present(settings: &Settings) -> Result<(Position, Identity), Error> {
-    match init(settings, None).await? {
+    at(init(settings, None).await?)
+}
+
+/// The same, for whoever only looks.
+pub(super) async fn now(settings: &Settings) -> Result<(Position, Identity), Error> {
+    at(begin(settings, None).await?)
+}
+
+fn at(begun: Begun) -> Result<(Position, Identity), Error> {
+    match begun {
         Begun::At {
             position, identity, ..
         } => Ok((*position, *identity)),
@@ -98,55 +136,37 @@ struct Taken {
     notices: Vec<String>,
 }
 
-/// A position before which no prepared XA transaction is still open: its rows are in the log already, and its end, which would
-/// make events of them, is yet to come.
+/// A position, and the end of all prepared XA transactions that were open there: what they wrote stands before it in the log,
+/// and counts as committed before the pipeline began. The log has their ends behind it, so their names are kept.
 async fn take(
     session: &mut Session,
     facts: &Facts,
     count_to: Option<u64>,
 ) -> Result<(Taken, u64), Error> {
-    let begun = Instant::now();
-    let may_look = prepared(session).await?.is_some();
-    loop {
-        let (position, held) = match facts.server.flavor {
-            Flavor::MySql => mysql(session, facts, count_to, may_look).await?,
-            Flavor::MariaDb => mariadb(session, count_to).await?,
-        };
-        let notices = match prepared(session).await? {
-            // In an empty table nobody's row is locked: there is none.
-            None if count_to.is_some() && held == 0 => Vec::new(),
-            Some(0) => Vec::new(),
-            None => vec![
-                "prepared XA transactions could not be looked for (XA RECOVER wants the right XA_RECOVER_ADMIN): if there are any \
-                 with rows of the outbox, commit or roll them back, and begin again"
-                    .to_owned(),
-            ],
-            Some(open) if begun.elapsed() > LIMIT => {
-                return Err(Error::fatal(
-                    format!("{open} prepared XA transactions are still open: their rows are in the log before any position that \
-                             could be taken now"),
-                    "end them, or try again later: XA RECOVER; lists them, XA COMMIT or XA ROLLBACK ends each",
-                ));
+    let before = prepared::open(session).await?;
+    let (mut position, mut held) = match facts.server.flavor {
+        Flavor::MySql => mysql(session, facts, count_to, before.is_some()).await?,
+        Flavor::MariaDb => mariadb(session, count_to).await?,
+    };
+    let after = prepared::open(session).await?;
+    let mut notices = Vec::new();
+    match before.zip(after) {
+        // In an empty table nobody's row is locked: there is none.
+        None if count_to.is_some() && held == 0 => {}
+        None => notices.push(prepared::NOT_SEEN.to_owned()),
+        Some((mut open, after)) => {
+            // Each may have seen one that the other has not.
+            open.extend(after);
+            if held == 0 && !open.is_empty() {
+                prepared::ended(session, &open).await?;
+                if let Some(limit) = count_to {
+                    held = count(session, limit).await?;
+                }
             }
-            Some(_) => {
-                sleep(ASK_EVERY).await;
-                continue;
-            }
-        };
-        return Ok((Taken { position, notices }, held));
+            position.prepared = Arc::new(open);
+        }
     }
-}
-
-/// How many; `None` if our user may not ask.
-async fn prepared(session: &mut Session) -> Result<Option<usize>, Error> {
-    match session.ask("XA RECOVER").await? {
-        Ok(answer) => Ok(Some(answer.rows.len())),
-        Err(Refusal {
-            code: 1227 | 1401 | 1045,
-            ..
-        }) => Ok(None),
-        Err(refusal) => Err(verdict::of(&refusal, session.settings())),
-    }
+    Ok((Taken { position, notices }, held))
 }
 
 /// `gtid_executed` grows after the engine's commit, so whatever is in it is seen by a later count; a file's end grows before that.
@@ -212,7 +232,10 @@ async fn mariadb(session: &mut Session, count_to: Option<u64>) -> Result<(Positi
 }
 
 fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(answer: &Answer) -> Result<T, Error> {
-    let text = answer.first().unwrap_or_default();
+    // NULL is no answer: what is empty would mean that the log is read from its beginning.
+    let text = answer.first();
+    let text =
+        text.ok_or_else(|| Error::transient("the server does not say where its log ends"))?;
     text.parse()
         .map_err(|e| Error::transient(format!("the server answered strangely: {e}")))
 }

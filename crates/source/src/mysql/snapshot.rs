@@ -214,7 +214,7 @@ fn slow(refusal: &Refusal, settings: &Settings) -> Error {
 
 /// New rows from now on, under another number than the pipeline's own. Changes nothing, and needs no lock.
 pub async fn follow(settings: &Settings) -> Result<Log, Error> {
-    let (position, identity) = setup::present(settings).await?;
+    let (position, identity) = setup::now(settings).await?;
     let mut session = Session::open(settings).await?;
     let facts = Facts::read(&mut session).await?;
     resume::fit_table(facts.table.as_ref(), settings)?;
