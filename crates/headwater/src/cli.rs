@@ -69,8 +69,12 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Begin at the position that the slot itself has, after a person decided so
-    Adopt,
+    /// Begin at the position that the slot itself has (MySQL, MariaDB: at the end of the log), after a person decided so
+    Adopt {
+        /// Begin behind this position instead (MySQL, MariaDB): GTIDs, or FILE:OFFSET
+        #[arg(long, value_name = "POSITION")]
+        at: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -160,7 +164,9 @@ fn command(cli: Cli) -> Result<(), Exit> {
         Command::Status { format } => {
             runtime.block_on(status::status(&load(cli.config.as_deref())?, format))
         }
-        Command::Adopt => runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?)),
+        Command::Adopt { at } => {
+            runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?, at.as_deref()))
+        }
     };
     // A thread that waits for a broker that is away must not keep the process.
     runtime.shutdown_background();

@@ -50,7 +50,7 @@ pub use gtid::{Gtid, GtidList, GtidSet, Gtids, MariaDbGtid, MySqlGtid, NotAGtid,
 pub use position::{Identity, Last, Layout, LayoutColumn, Position, Prepared};
 pub use rights::rights;
 pub use settings::Settings;
-pub use setup::{Begun, check, count_events, init, present};
+pub use setup::{Begun, check, count_events, init, named, present};
 pub use snapshot::{each_latest, follow, latest};
 
 use crate::Error;

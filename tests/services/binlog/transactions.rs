@@ -209,6 +209,21 @@ async fn a_statement_where_rows_are_wanted_stops_the_run(scene: BinlogScene<'_>)
     assert!(log.contains("binlog_format"), "{log}");
     let verdict = scene.judge(&written).await;
     verdict.assert_exactly_once();
+
+    // AND behind the statement it goes on, with everything that was committed since
+    let mut written = written;
+    let behind = if scene.database.mysql().server().is_mariadb() {
+        "SELECT @@global.gtid_binlog_pos"
+    } else {
+        "SELECT @@global.gtid_executed"
+    };
+    let behind = scene.database.ask(behind).await.unwrap();
+    written.add(scene.commit_events(3).await);
+    let output = scene.headwater.run(&["adopt", "--at", &behind]);
+    assert_eq!(output.code, 0, "adopt: {}", output.stderr);
+    let run = scene.start().await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
 }
 
 on_every_binlog!(init_waits_only_for_what_was_prepared_before_it: "traffic", own server, shared kafka);

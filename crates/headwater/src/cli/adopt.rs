@@ -1,4 +1,4 @@
-//! `headwater adopt`: begins where the log itself stands, after a person decided so.
+//! `headwater adopt`: begins where the log itself stands, or where a person says, after that person decided so.
 
 use std::time::Duration;
 
@@ -16,8 +16,12 @@ use crate::parts::{self, Database, Outlet};
 /// A running instance answers for its pipeline; its position is not changed under it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub async fn adopt(config: &Config) -> Result<(), Exit> {
+pub async fn adopt(config: &Config, at: Option<&str>) -> Result<(), Exit> {
     match parts::database(config)? {
+        Database::Postgres(_) | Database::Sqlite(_) if at.is_some() => Err(Exit::Configuration(
+            "--at is for MySQL and MariaDB: a slot has a position of its own, and SQLite no log"
+                .into(),
+        )),
         Database::Postgres(settings) => {
             let mut origin = Postgres::new(settings.clone());
             alone(config, &mut origin).await?;
@@ -37,9 +41,15 @@ pub async fn adopt(config: &Config) -> Result<(), Exit> {
         Database::MySql(settings) => {
             let mut origin = MySql::new(settings.clone());
             alone(config, &mut origin).await?;
-            let (position, identity) = mysql::present(&settings).await?;
+            let (position, identity) = match at {
+                Some(at) => mysql::named(&settings, at).await?,
+                None => mysql::present(&settings).await?,
+            };
             let beginning = Beginning {
-                at: format!("{position}, the present end of the server's log"),
+                at: match at {
+                    Some(_) => position.to_string(),
+                    None => format!("{position}, the present end of the server's log"),
+                },
                 position: serde_json::to_value(position).unwrap_or_default(),
                 source: serde_json::to_value(&identity).unwrap_or_default(),
             };
@@ -79,7 +89,8 @@ async fn begin_at(config: &Config, beginning: Beginning) -> Result<(), Exit> {
     write(&mut positions, &first_record(config, run, beginning)).await?;
     match before {
         Some(record) => eprintln!(
-            "pipeline {name} stood at {}; it now begins at {at}. Events between the two are not published by it",
+            "pipeline {name} stood at {}; it now begins at {at}. Events between the two are passed over, or, if it goes back, \
+             published once more",
             record.position
         ),
         None => eprintln!("pipeline {name} begins at {at}"),

@@ -121,6 +121,7 @@ impl fmt::Display for Position {
         let Position { file, offset, .. } = self;
         match &self.gtids {
             Gtids::None => write!(f, "{file}:{offset}"),
+            gtids if file.is_empty() => gtids.fmt(f),
             gtids => write!(f, "{gtids} ({file}:{offset})"),
         }
     }

@@ -4,6 +4,7 @@
 
 mod check;
 mod last;
+mod named;
 mod prepared;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use super::{Flavor, Settings, ident, literal, resume};
 use crate::Error;
 
 pub use check::check;
+pub use named::named;
 
 /// For open transactions, and for a count of many rows.
 const LIMIT: Duration = Duration::from_mins(1);

@@ -9,6 +9,15 @@ use crate::Error;
 
 type Place<'a> = (&'a str, u64);
 
+/// Only the transaction itself is passed over so.
+const BEHIND: &str = "`headwater adopt --at POSITION` goes on behind this transaction: POSITION is the remembered GTIDs with this \
+     transaction's (MariaDB: its GTID; without GTIDs FILE:OFFSET of its end), which `mysqlbinlog` shows. Without --at all that was \
+     committed until now would be passed over";
+
+/// Of a log that does not name them.
+const ANEW: &str = "for rows that were written before, `headwater adopt --at POSITION` with the remembered position reads the \
+     columns from the table as it is now, and passes over nothing";
+
 pub(super) fn malformed(malformed: Malformed, (file, offset): Place<'_>) -> Error {
     Error::fatal(
         format!("the event at {file}:{offset} of the binlog cannot be read: {malformed}"),
@@ -27,8 +36,9 @@ pub(super) fn unknown(kind: u8, (file, offset): Place<'_>) -> Error {
 pub(super) fn incident(what: &str, (file, offset): Place<'_>) -> Error {
     Error::fatal(
         format!("the server says at {file}:{offset} that its binlog is not complete: {what}"),
-        "events may be missing there: look for what was lost in the server's error log, then go on behind this place with \
-         `headwater adopt`",
+        format!(
+            "events may be missing there: look for what was lost in the server's error log. Then {BEHIND}"
+        ),
     )
 }
 
@@ -45,8 +55,10 @@ pub(super) fn statement(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error 
         format!(
             "the binlog has a statement that changes {schema}.{table} at {file}:{offset}, not the rows that it changed"
         ),
-        "SET GLOBAL binlog_format = ROW, and let no session set another; what this statement wrote cannot be read from the \
-         log: publish it by hand if it was events, then go on behind this place with `headwater adopt`",
+        format!(
+            "SET GLOBAL binlog_format = ROW, and let no session set another; what this statement wrote cannot be read from the \
+             log: publish it by hand if it was events. Then {BEHIND}"
+        ),
     )
 }
 
@@ -56,8 +68,10 @@ pub(super) fn redefined(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error 
         format!(
             "the definition of {schema}.{table} was changed at {file}:{offset}, and the binlog does not name columns"
         ),
-        "SET GLOBAL binlog_row_metadata = FULL, so that later changes tell themselves; if nothing was written to the table \
-         between the change and that statement, go on behind this place with `headwater adopt`, which reads the columns anew",
+        format!(
+            "SET GLOBAL binlog_row_metadata = FULL, so that later changes tell themselves; the columns are read anew by `headwater \
+             adopt`, as they are then. {BEHIND}"
+        ),
     )
 }
 
@@ -67,15 +81,15 @@ pub(super) fn unfit(unfit: &Unfit, outbox: Outbox<'_>, (file, offset): Place<'_>
         Unfit::Malformed(wrong) => malformed(*wrong, (file, offset)),
         Unfit::Nameless => Error::fatal(
             format!("the binlog does not name the columns of {schema}.{table} at {file}:{offset}"),
-            "SET GLOBAL binlog_row_metadata = FULL; for rows that were written before, the columns must be read from the \
-             table: `headwater adopt`",
+            format!("SET GLOBAL binlog_row_metadata = FULL; {ANEW}"),
         ),
         Unfit::Changed(how) => Error::fatal(
             format!(
                 "{schema}.{table} is not the table that it was, at {file}:{offset} of the binlog: {how}"
             ),
-            "SET GLOBAL binlog_row_metadata = FULL, so that the log itself names the columns; then read the table's columns \
-             anew with `headwater adopt`",
+            format!(
+                "SET GLOBAL binlog_row_metadata = FULL, so that the log itself names the columns; {ANEW}"
+            ),
         ),
         Unfit::Unknown(code) => Error::fatal(
             format!(
@@ -93,8 +107,10 @@ pub(super) fn taken_back(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error
             "a large transaction with rows of {schema}.{table} was rolled back at {file}:{offset}, though its rows stand in \
              the binlog: they may have been published"
         ),
-        "this happens where a transaction also writes to tables that know no transactions (MyISAM), or to temporary ones: \
-         do not mix them with the outbox; go on behind this place with `headwater adopt`",
+        format!(
+            "this happens where a transaction also writes to tables that know no transactions (MyISAM), or to temporary ones: \
+             do not mix them with the outbox. {BEHIND}"
+        ),
     )
 }
 
@@ -135,8 +151,10 @@ pub(super) fn never_prepared(xid: &str, (file, offset): Place<'_>) -> Error {
         format!(
             "XA COMMIT {xid} at {file}:{offset} ends a transaction that was prepared before this pipeline began"
         ),
-        "its rows stand in the log before the position, and were not published: compare with the table, publish what is \
-         missing, then go on behind this place with `headwater adopt`",
+        format!(
+            "its rows stand in the log before the position, and were not published: compare with the table, publish what is \
+             missing. Then {BEHIND}"
+        ),
     )
 }
 
@@ -153,6 +171,6 @@ pub(super) fn reset(expected: &Last, found: &Last, flavor: Flavor) -> Error {
             told(found)
         ),
         "what was written meanwhile is not known: compare table and topics, then begin anew at the end of the log with \
-         `headwater adopt`",
+         `headwater adopt`, which passes over all that was committed until then",
     )
 }
