@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use bytestring::ByteString;
 use headwater_core::event::Role;
+use headwater_core::instant::days;
 use headwater_core::row::{Change, Row, Table, Value};
 
 use super::facts::Facts;
@@ -169,31 +170,6 @@ fn micros(text: &[u8]) -> Option<i64> {
     let fraction = format!("{fraction:0<6}").get(..6)?.parse::<i64>().ok()?;
     let days = days(year, month, day)?;
     Some((days * 86_400 + seconds) * 1_000_000 + fraction)
-}
-
-/// Days since 1970, in the proleptic Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let longest = match month {
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=longest).contains(&day) {
-        return None;
-    }
-    // Years that begin in March: the leap day is their last.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * month + 2) / 5 + day - 1;
-    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 fn slow(refusal: &Refusal, settings: &Settings) -> Error {

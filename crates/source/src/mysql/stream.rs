@@ -41,10 +41,10 @@ impl Stream {
     /// The session becomes the replication.
     pub(super) async fn begin(mut session: Session, from: &From) -> Result<Stream, Error> {
         let heartbeat = heartbeat(session.settings().silence_timeout).as_nanos();
-        // Each version knows one of the two names. As it stands in the log: with checksums if that has them.
+        // Each version knows one of the two names. Who knows of checksums is sent the log as it stands, with them or without.
         for name in ["master", "source"] {
             let set = format!(
-                "SET @{name}_heartbeat_period = {heartbeat}, @{name}_binlog_checksum = 'ALL'"
+                "SET @{name}_heartbeat_period = {heartbeat}, @{name}_binlog_checksum = 'CRC32'"
             );
             session.run(&set).await?;
         }
