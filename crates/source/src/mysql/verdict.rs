@@ -160,7 +160,8 @@ const TEXTS: &[(&str, Ended)] = &[
         "max_allowed_packet",
         Ended::Advice(
             "an event is larger than the server sends: SET GLOBAL max_allowed_packet = 1073741824; and SET GLOBAL \
-             slave_max_allowed_packet = 1073741824;",
+             slave_max_allowed_packet = 1073741824; if they are that large already, no event begins there, as after a RESET where \
+             positions are files and offsets: compare the table with what was published, then `headwater adopt`",
         ),
     ),
     (

@@ -70,10 +70,13 @@ fn put_string(token: &str, text: &mut String) {
 
 fn put_number(token: &str, text: &mut String) {
     let before = text.len();
-    let is_double = token.contains(['.', 'e', 'E'])
-        // The server writes a double without a zero too many, but a decimal with all of its digits.
-        && (!token.ends_with('0') || token.ends_with(".0") || token.contains(['e', 'E']))
-        && token.bytes().filter(u8::is_ascii_digit).count() <= DOUBLE_DIGITS.saturating_add(1);
+    let digits = token.bytes().filter(u8::is_ascii_digit).count();
+    // Only a double is written with an exponent.
+    let is_double = token.contains(['e', 'E'])
+        || token.contains('.')
+            // The server writes a double without a zero too many, but a decimal with all of its digits.
+            && (!token.ends_with('0') || token.ends_with(".0"))
+            && digits <= DOUBLE_DIGITS.saturating_add(1);
     let written = match token.parse() {
         Ok(double) if is_double => number::write(double, text).is_ok(),
         _ => false,
@@ -102,6 +105,8 @@ mod tests {
             ("77.1", "77.1"),
             ("12345678.9", "12345678.90000000037252902984619140625"),
             ("1e20", "100000000000000000000"),
+            ("1.2345678901234567e19", "12345678901234567168"),
+            ("-1.2345678901234567e19", "-12345678901234567168"),
             ("10000000.0", "10000000"),
             ("18446744073709551615", "18446744073709551615"),
             ("1.10", "1.10"),
