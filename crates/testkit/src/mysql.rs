@@ -24,6 +24,7 @@ use crate::port::free_port;
 use crate::postgres::block_on;
 use crate::process::{Launch, Process, append_to};
 
+mod binlog;
 mod database;
 mod replica;
 mod secure;
@@ -136,6 +137,11 @@ impl Mysql {
         self.port
     }
 
+    /// Its Unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join("s")
+    }
+
     /// One of the server's own programs, such as `mysqlbinlog`.
     pub fn program(&self, name: &str) -> PathBuf {
         programs(self.server).join("usr/bin").join(name)
@@ -163,6 +169,15 @@ impl Mysql {
     /// The first column of the first row as text; `None` without a row or when it is null.
     pub async fn ask(&self, sql: &str) -> Option<String> {
         ask(&mut self.connect().await, sql).await
+    }
+
+    /// One of the server's counters.
+    pub async fn status(&self, name: &str) -> u64 {
+        let mut conn = self.connect().await;
+        let sql = format!("SHOW GLOBAL STATUS LIKE '{name}'");
+        let row: Option<(String, String)> = conn.query_first(sql).await.unwrap();
+        let (_, value) = row.unwrap_or_else(|| panic!("no {name}"));
+        value.parse().unwrap()
     }
 
     /// A fresh database that holds Ekbatan's outbox table, and a user that may read it and the log, and nothing else.

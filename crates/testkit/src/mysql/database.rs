@@ -92,6 +92,13 @@ impl<'a> MysqlDatabase<'a> {
         let _ = conn.disconnect().await;
     }
 
+    /// Begins a transaction with these statements; it stays open until it is ended, or dropped.
+    pub async fn begin(&self, sql: &str) -> OpenTransaction {
+        let mut conn = self.connect().await;
+        run(&mut conn, &format!("BEGIN; {sql}")).await;
+        OpenTransaction(conn)
+    }
+
     pub async fn ask(&self, sql: &str) -> Option<String> {
         ask(&mut self.connect().await, sql).await
     }
@@ -151,6 +158,15 @@ impl<'a> MysqlDatabase<'a> {
             // One that ended by itself meanwhile is as good.
             let _ = conn.query_drop(format!("KILL {id}")).await;
         }
+    }
+}
+
+/// In a session of its own.
+pub struct OpenTransaction(Conn);
+
+impl OpenTransaction {
+    pub async fn commit(mut self) {
+        run(&mut self.0, "COMMIT").await;
     }
 }
 

@@ -53,6 +53,16 @@ impl Mysql {
         panic!("the replica stays behind:\n{}", self.log());
     }
 
+    /// From now on it stays behind.
+    pub async fn stop_following(&self) {
+        let sql = if self.server.is_mariadb() {
+            "STOP SLAVE"
+        } else {
+            "STOP REPLICA"
+        };
+        self.execute(sql).await;
+    }
+
     /// Follows nobody any more, and may be written to.
     pub async fn promote(&self) {
         let sql = if self.server.is_mariadb() {
