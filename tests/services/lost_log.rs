@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headwater_testkit::{Kafka, Postgres, Proxy, Written};
+use headwater_testkit::{Kafka, Outbox, Postgres, Proxy, Written};
 use serde_json::Value;
 
 use crate::scene::{Event, Scene};
@@ -279,7 +279,7 @@ async fn goes_on(scene: &Scene<'_>, written: &mut Written) {
 }
 
 /// The pipeline's position record as it stands now.
-async fn record(scene: &Scene<'_>) -> Option<Value> {
+pub async fn record(scene: &Scene<'_, impl Outbox>) -> Option<Value> {
     let topic = scene.pipeline.positions_topic();
     let all = scene.kafka.consume_all(&[&topic]).await;
     let value = all.last()?.value.as_deref()?;

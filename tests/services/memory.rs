@@ -59,6 +59,45 @@ async fn memory_stays_flat_on(mysql: &'static Mysql) {
     }
 }
 
+#[tokio::test]
+async fn memory_stays_flat_though_it_comes_compressed_on_mysql_9_7() {
+    let pack = [("binlog_transaction_compression", "ON")];
+    memory_stays_flat_though_compressed(&Mysql::start(Server::MySql97, &pack)).await;
+}
+
+#[tokio::test]
+async fn memory_stays_flat_though_it_comes_compressed_on_mariadb_10_11() {
+    let pack = [("log_bin_compress", "ON")];
+    memory_stays_flat_though_compressed(&Mysql::start(Server::MariaDb1011, &pack)).await;
+}
+
+#[tokio::test]
+async fn memory_stays_flat_though_it_comes_compressed_on_mariadb_11_8() {
+    let pack = [("log_bin_compress", "ON")];
+    memory_stays_flat_though_compressed(&Mysql::start(Server::MariaDb118, &pack)).await;
+}
+
+async fn memory_stays_flat_though_compressed(mysql: &Mysql) {
+    // GIVEN what a run needs to carry 1,000 small rows of a log that is compressed
+    let scene = || Scene::binlog(mysql, Kafka::shared(), "packed");
+    let small = peak_in(scene().await, 1000, 100).await;
+
+    // WHEN a run carries one transaction of 300,000 rows
+    let written_before = mysql.binlog_size().await;
+    let many = peak_in(scene().await, 300_000, 100).await;
+
+    // THEN it needs 40 MB more at most, and the log was compressed indeed
+    let packed = (mysql.binlog_size().await - written_before) / 1024;
+    println!(
+        "peaks in kB: {small} for 1,000 rows, {many} for 300,000 that are {packed} kB in the log"
+    );
+    assert!(many < small + ALLOWANCE, "{many} kB, against {small} kB");
+    assert!(
+        packed < 300_000 * 200 / 1024,
+        "{packed} kB are not compressed"
+    );
+}
+
 /// The most memory, in kB, that a run needed to carry one transaction, all of which arrived, once. Which rows they were is
 /// looked at elsewhere (`stop.rs`): reading half a gigabyte back would only prove the reader's patience.
 async fn peak_of(rows: u32, payload_bytes: usize) -> u64 {

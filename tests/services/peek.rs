@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Consumed, Headwater, Kafka};
+use headwater_testkit::{Consumed, Headwater, Kafka, MysqlDatabase, Outbox};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use crate::scene::{Event, LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Running, Scene, on_every_binlog};
 
 /// The line that shows a message on standard output, its value to the byte.
 fn line(message: &Consumed) -> String {
@@ -54,22 +54,68 @@ async fn peek_shows_the_latest_rows_as_run_publishes_them() {
         earlier.insert_with(&nothing),
         later.insert_with(&awkward),
     ];
-    for insert in inserts {
-        scene.database.execute(&insert).await;
-    }
+    scene.database.execute_each(&inserts).await;
+    shows_what_is_published(scene, &[&earlier, &later, &latest], 4).await;
+}
 
-    // WHEN they are looked at, and then published
+on_every_binlog!(peek_shows_what_is_published: "peek", shared server, shared kafka);
+
+async fn peek_shows_what_is_published(scene: Scene<'_, MysqlDatabase<'_>>) {
+    // GIVEN rows with all that is awkward, written in another order than their dates
+    scene.init();
+    let event = |seq| Event::new(&scene.namespace, "k", seq);
+    let [latest, oldest, earlier, later] = [1, 2, 3, 4].map(event);
+    let awkward = [
+        ("action_name", r#"'Seal "it" \\ with\ttab, é, €, 😀'"#),
+        (
+            "action_params",
+            r#"'{"dock": 12, "a" :null,"bb":{"y":[1, true], "x":"é😀"}, "t": "\\n\\"b\\" \\u20ac \\u0001 /"}'"#,
+        ),
+        (
+            "payload",
+            r#"'{"n": 77.10, "e": 1e3, "tiny": 0.0001, "whole": -9223372036854775808, "most": 18446744073709551615, "big": 12345678901234567890.123456789, "far": 12345678.9, "t": "a\\n\\"b\\" \\u20ac"}'"#,
+        ),
+        ("event_date", "'2026-06-12 03:22:47.000123'"),
+    ];
+    let nothing = [
+        ("model_type", "NULL"),
+        ("started_date", "'1000-01-01 12:00:00'"),
+        ("event_date", "'2026-06-11'"),
+    ];
+    let last = "'9999-12-31 23:59:59.999999'";
+    let inserts = [
+        scene.insert_with(&latest, &[("event_date", last), ("delivered", "7")]),
+        scene.insert_with(&oldest, &[("event_date", "'2026-06-10'")]),
+        scene.insert_with(&earlier, &nothing),
+        scene.insert_with(&later, &awkward),
+    ];
+    scene.database.execute_each(&inserts).await;
+    shows_what_is_published(scene, &[&earlier, &later, &latest], 4).await;
+}
+
+async fn shows_what_is_published(scene: Scene<'_, impl Outbox>, last: &[&Event; 3], all: u64) {
+    // WHEN the latest three are looked at, and then all are published
     let peek = scene.headwater.run(&["peek", "--limit", "3"]);
     assert_eq!(peek.code, 0, "{}", peek.stderr);
+    let published = publish(&scene, all).await;
+
+    // THEN it is the same, to the byte, the oldest of them first
+    let shown: Vec<&str> = peek.stdout.lines().collect();
+    assert_eq!(shown, lines(&published, last));
+}
+
+/// Runs until so many messages are there.
+async fn publish(scene: &Scene<'_, impl Outbox>, count: u64) -> Vec<Consumed> {
     let mut run = scene.start().await;
-    assert!(scene.kafka.wait_for_messages(scene.topic(), 4, LIMIT).await);
+    let arrived = scene
+        .kafka
+        .wait_for_messages(scene.topic(), count, LIMIT)
+        .await;
+    assert!(arrived, "{}", run.tail());
     run.ask_to_stop().await;
     let published = scene.consume().await;
-
-    // THEN it is the same, to the byte: the latest three, the oldest of them first
-    let shown: Vec<&str> = peek.stdout.lines().collect();
-    assert_eq!(shown, lines(&published, &[&earlier, &later, &latest]));
-    assert_eq!(published.len(), 4);
+    assert_eq!(published.len(), usize::try_from(count).unwrap());
+    published
 }
 
 #[tokio::test]
@@ -85,20 +131,8 @@ async fn peek_follows_new_rows_and_leaves_nothing_behind() {
     );
     assert!(comes_to(&scene, &ready, "1").await, "{}", peek.tail());
 
-    // WHEN an event, a sentinel and another event are committed
-    let event = |seq| Event::new(&scene.namespace, "k", seq);
-    let [first, sentinel, second] = [1, 2, 3].map(event);
-    for sql in [first.insert(), sentinel.insert_sentinel(), second.insert()] {
-        scene.database.execute(&sql).await;
-    }
-
-    // THEN they are shown, and the end is orderly
-    let end = Instant::now() + LIMIT;
-    while peek.stdout().lines().count() < 2 {
-        assert!(Instant::now() < end && peek.is_running(), "not shown");
-        sleep(Duration::from_millis(20)).await;
-    }
-    peek.ask_to_stop().await;
+    let events = [1, 3].map(|seq| Event::new(&scene.namespace, "k", seq));
+    follows(&scene, &mut peek, &events).await;
     let all = format!(
         "SELECT string_agg(slot_name, ' ') FROM pg_replication_slots WHERE database = '{}'",
         scene.database.name()
@@ -107,14 +141,55 @@ async fn peek_follows_new_rows_and_leaves_nothing_behind() {
 
     // THEN the pipeline was not moved, and publishes the same bytes
     assert_eq!(scene.database.confirmed_lsn(&slot).await, begins);
-    let mut run = scene.start().await;
-    assert!(scene.kafka.wait_for_messages(scene.topic(), 2, LIMIT).await);
-    run.ask_to_stop().await;
-    let published = scene.consume().await;
+    publishes_what_was_shown(&scene, &peek, &events).await;
+}
+
+on_every_binlog!(peek_follows_new_rows: "follow", shared server, shared kafka);
+
+async fn peek_follows_new_rows(scene: Scene<'_, MysqlDatabase<'_>>) {
+    // GIVEN a pipeline that does not run, and somebody who follows its table
+    scene.init();
+    let mut peek = scene.spawn(&["peek", "--follow"]);
+    let end = Instant::now() + LIMIT;
+    while scene.database.readers().await == 0 {
+        assert!(Instant::now() < end && peek.is_running(), "nobody follows");
+        sleep(Duration::from_millis(20)).await;
+    }
+    let events = [1, 3].map(|seq| Event::new(&scene.namespace, "k", seq));
+    follows(&scene, &mut peek, &events).await;
+
+    // THEN the pipeline was not moved, and publishes the same bytes
+    publishes_what_was_shown(&scene, &peek, &events).await;
+}
+
+async fn follows(scene: &Scene<'_, impl Outbox>, peek: &mut Running, [first, second]: &[Event; 2]) {
+    // WHEN an event, a sentinel and another event are committed
+    let sentinel = Event::new(&scene.namespace, "k", 2);
+    let statements = [
+        scene.insert(first),
+        sentinel.insert_sentinel_into(scene.database.table()),
+        scene.insert(second),
+    ];
+    scene.database.execute_each(&statements).await;
+
+    // THEN they are shown, and the end is orderly
+    let end = Instant::now() + LIMIT;
+    while peek.stdout().lines().count() < 2 {
+        assert!(Instant::now() < end && peek.is_running(), "not shown");
+        sleep(Duration::from_millis(20)).await;
+    }
+    peek.ask_to_stop().await;
+}
+
+async fn publishes_what_was_shown(
+    scene: &Scene<'_, impl Outbox>,
+    peek: &Running,
+    [first, second]: &[Event; 2],
+) {
+    let published = publish(scene, 2).await;
     let shown = peek.stdout();
     let shown: Vec<&str> = shown.lines().collect();
-    assert_eq!(shown, lines(&published, &[&first, &second]));
-    assert_eq!(published.len(), 2);
+    assert_eq!(shown, lines(&published, &[first, second]));
 }
 
 /// Whether the server comes to give this answer.

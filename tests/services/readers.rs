@@ -1,7 +1,7 @@
 //! What others read: Python's fastavro and protobuf, which know nothing of Headwater, decode the messages and find what the
 //! database says about the rows, field by field.
 
-mod python;
+pub mod python;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -274,7 +274,7 @@ fn compare(place: &str, found: &Value, said: &Value, differences: &mut Vec<Strin
     }
 }
 
-fn value(message: &Consumed) -> &[u8] {
+pub fn value(message: &Consumed) -> &[u8] {
     message.value.as_deref().expect("a message with a value")
 }
 

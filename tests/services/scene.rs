@@ -145,6 +145,14 @@ impl<'a, D: Outbox> Scene<'a, D> {
         self.headwater.configure(&self.pipeline.toml());
     }
 
+    /// A configuration without `source.snapshot`, until [`Self::configure`] writes it anew.
+    pub fn say_nothing_of_existing_rows(&self) {
+        let toml = self.pipeline.toml();
+        let silent = toml.replace("snapshot = \"never\"\n", "");
+        assert_ne!(silent, toml);
+        self.headwater.configure(&silent);
+    }
+
     /// Each message becomes a request of its own: of a backlog many messages wait for their acks at any moment, and a
     /// position's record can overtake them.
     pub fn send_one_by_one(&mut self) {
@@ -276,9 +284,13 @@ impl Event {
 
     /// Into an outbox that lacks these columns.
     pub fn insert_without(&self, columns: &[&str]) -> String {
+        self.insert_into_without("eventlog.events", columns)
+    }
+
+    pub fn insert_into_without(&self, table: &str, columns: &[&str]) -> String {
         let mut all = self.columns();
         all.retain(|(column, _)| !columns.contains(column));
-        insert("eventlog.events", all)
+        insert(table, all)
     }
 
     pub fn insert_into(&self, table: &str, changed: &[(&str, &str)]) -> String {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use headwater_testkit::{Database, Pipeline};
+use headwater_testkit::{Database, MysqlDatabase, Outbox, Pipeline};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{drop_slot, record, refuses};
-use crate::scene::{Event, LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
 
 #[tokio::test]
 async fn a_dry_run_of_init_prints_the_sql_and_changes_nothing() {
@@ -97,38 +97,55 @@ async fn run_with_init_begins_a_new_pipeline_and_goes_on_with_an_old_one() {
 
 #[tokio::test]
 async fn events_that_are_there_already_are_not_passed_over_without_a_word() {
-    // GIVEN a table with events, and a configuration that does not say what to do with them
     let scene = Scene::shared(17, "filled").await;
-    let old = scene.commit_events(7).await;
-    say_nothing_of_existing_rows(&scene);
+    let before = made(&scene.database).await;
+    told_with_their_count(&scene, 7).await;
+    assert_eq!(made(&scene.database).await, before);
+    only_later_ones_with_the_users_word(&scene).await;
+}
+
+on_every_binlog!(events_that_are_there_are_told: "filled", shared server, shared kafka);
+
+async fn events_that_are_there_are_told(scene: Scene<'_, MysqlDatabase<'_>>) {
+    told_with_their_count(&scene, 7).await;
+    only_later_ones_with_the_users_word(&scene).await;
+}
+
+async fn told_with_their_count(scene: &Scene<'_, impl Outbox>, count: i64) {
+    // GIVEN a table with events and a sentinel, and a configuration that does not say what to do with them
+    scene.commit_events(count).await;
+    let sentinel = Event::new(&scene.namespace, "k", 1);
+    let sentinel = sentinel.insert_sentinel_into(scene.database.table());
+    scene.database.execute(&sentinel).await;
+    scene.say_nothing_of_existing_rows();
 
     // WHEN it is initialised
-    let before = made(&scene.database).await;
     let output = scene.headwater.run(&["init"]);
 
-    // THEN it stops, says how many there are and what to set, and has changed nothing
+    // THEN it stops, says how many events there are and what to set, and takes no position
     assert_eq!(output.code, 2, "{}", output.stderr);
-    for word in ["7 events", "source.snapshot", "never"] {
+    let events = format!("{count} events");
+    for word in [&events, "source.snapshot", "never"] {
         assert!(output.stderr.contains(word), "no {word}: {}", output.stderr);
     }
-    assert_eq!(made(&scene.database).await, before);
-    assert_eq!(record(&scene).await, None);
+    assert_eq!(record(scene).await, None);
+}
 
-    // AND with the user's word only later ones are published
+async fn only_later_ones_with_the_users_word(scene: &Scene<'_, impl Outbox>) {
+    // WHEN the configuration says that they are to be left alone, THEN only later ones are published
     scene.configure();
     scene.init();
     let run = scene.start().await;
     let written = scene.commit_events(5).await;
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
-    assert_eq!(old.committed.len(), 7);
 }
 
 #[tokio::test]
 async fn what_is_committed_while_init_makes_its_slot_is_not_passed_over_without_a_word() {
     // GIVEN an empty table, and a transaction under way that will put an event into it
     let scene = Scene::shared(17, "meanwhile").await;
-    say_nothing_of_existing_rows(&scene);
+    scene.say_nothing_of_existing_rows();
     let client = scene.database.connect().await;
     let event = Event::new(&scene.namespace, "k", 1);
     let begun = format!("BEGIN; {}", event.insert());
@@ -161,21 +178,13 @@ async fn an_init_that_was_cut_short_looks_for_events_again() {
         .produce(&topic, Some(name.as_bytes()), Some(left.as_bytes()))
         .await;
     scene.commit_events(3).await;
-    say_nothing_of_existing_rows(&scene);
+    scene.say_nothing_of_existing_rows();
 
     // WHEN it is initialised again, THEN it stops and says how many there are
     let output = scene.headwater.run(&["init"]);
     assert_eq!(output.code, 2, "{}", output.stderr);
     assert!(output.stderr.contains("3 events"), "{}", output.stderr);
     assert_eq!(slots(&scene).await, "0");
-}
-
-/// A configuration without `source.snapshot`.
-fn say_nothing_of_existing_rows(scene: &Scene<'_>) {
-    let toml = scene.pipeline.toml();
-    let silent = toml.replace("snapshot = \"never\"\n", "");
-    assert_ne!(silent, toml);
-    scene.headwater.configure(&silent);
 }
 
 /// How many slots of the pipeline's name there are.

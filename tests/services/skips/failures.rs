@@ -1,6 +1,8 @@
 //! A row that cannot be published stops the run before it, and the next start stands before the same row.
 
-use headwater_testkit::{Written, unique};
+mod binlog;
+
+use headwater_testkit::{Outbox, Written, unique};
 
 use super::{BY_LEAVES, with_publication};
 use crate::scene::{Event, LIMIT, Scene, headwater};
@@ -53,7 +55,7 @@ const PROTOBUF: Format = Format {
 };
 
 impl Format {
-    fn put_schema(&self, scene: &Scene<'_>) {
+    fn put_schema(&self, scene: &Scene<'_, impl Outbox>) {
         if let Some((file, [before, after])) = self.schema {
             let text = format!("{before}{}{after}", scene.namespace);
             std::fs::write(scene.headwater.folder().join(file), text).unwrap();
@@ -101,13 +103,20 @@ async fn lenient(format: &Format) -> Scene<'static> {
 }
 
 async fn each_stops_the_run(format: &Format, cases: impl IntoIterator<Item = Case>) {
-    let mut scene = lenient(format).await;
+    each_stops(&mut lenient(format).await, format, cases).await;
+}
+
+async fn each_stops(
+    scene: &mut Scene<'_, impl Outbox>,
+    format: &Format,
+    cases: impl IntoIterator<Item = Case>,
+) {
     for case in cases {
-        stands_before(&mut scene, format, &case).await;
+        stands_before(scene, format, &case).await;
     }
 }
 
-async fn stands_before(scene: &mut Scene<'_>, format: &Format, case: &Case) {
+async fn stands_before(scene: &mut Scene<'_, impl Outbox>, format: &Format, case: &Case) {
     // GIVEN a pipeline of its own
     scene.pipeline.name = unique("failures");
     scene.headwater = headwater(&scene.pipeline);
@@ -117,13 +126,12 @@ async fn stands_before(scene: &mut Scene<'_>, format: &Format, case: &Case) {
     // WHEN an odd row is committed between two good ones
     let key = unique("k");
     let [before, odd, after] = [1, 2, 3].map(|seq| Event::new(&scene.namespace, &key, seq));
-    for sql in [
-        before.insert(),
-        odd.insert_with(&[(case.column, case.expression)]),
-        after.insert(),
-    ] {
-        scene.database.execute(&sql).await;
-    }
+    let statements = [
+        scene.insert(&before),
+        scene.insert_with(&odd, &[(case.column, case.expression)]),
+        scene.insert(&after),
+    ];
+    scene.database.execute_each(&statements).await;
 
     // THEN each start ends with code 3, and says which row and why
     let about = format!("{} {}", case.column, case.expression);
@@ -162,7 +170,11 @@ async fn a_null_where_a_message_needs_a_value_stops_the_run() {
 }
 
 async fn nulls_stop(format: &Format) {
-    let cases = [
+    each_stops_the_run(format, nulls()).await;
+}
+
+fn nulls() -> [Case; 10] {
+    [
         case("id", "NULL", "column id is null"),
         case("namespace", "NULL", "column namespace is null or blank"),
         case("action_id", "NULL", "column action_id is null"),
@@ -177,8 +189,7 @@ async fn nulls_stop(format: &Format) {
         ),
         case("event_date", "NULL", "column event_date is null"),
         case("delivered", "NULL", "column delivered is null"),
-    ];
-    each_stops_the_run(format, cases).await;
+    ]
 }
 
 #[tokio::test]
@@ -187,9 +198,12 @@ async fn a_payload_that_is_no_object_stops_the_run() {
 }
 
 async fn payloads_stop(format: &Format) {
+    each_stops_the_run(format, no_objects(format)).await;
+}
+
+fn no_objects(format: &Format) -> [Case; 5] {
     let payloads = ["'null'", "'[1, 2]'", "'7.5'", "'\"text\"'", "'true'"];
-    let cases = payloads.map(|payload| case("payload", payload, format.not_an_object));
-    each_stops_the_run(format, cases).await;
+    payloads.map(|payload| case("payload", payload, format.not_an_object))
 }
 
 #[tokio::test]
@@ -201,10 +215,12 @@ async fn texts_stop(format: &Format) {
     let mut scene = lenient(format).await;
     let text = "ALTER TABLE eventlog.events ALTER COLUMN payload TYPE text";
     scene.database.execute(text).await;
-    for payload in ["''", "'{\"seq\": 2'", "'no json'"] {
-        let case = case("payload", payload, format.not_json);
-        stands_before(&mut scene, format, &case).await;
-    }
+    each_stops(&mut scene, format, no_json(format)).await;
+}
+
+fn no_json(format: &Format) -> [Case; 3] {
+    let payloads = ["''", "'{\"seq\": 2'", "'no json'"];
+    payloads.map(|payload| case("payload", payload, format.not_json))
 }
 
 #[tokio::test]
@@ -295,16 +311,21 @@ async fn types_stop(format: &Format) {
         let odd = Event::new(&scene.namespace, "k", 1);
         let insert = odd.insert_with(&[(column, value)]);
         scene.database.execute(&insert).await;
-        for _ in 0..2 {
-            let mut run = scene.spawn(&["run"]);
-            assert_eq!(run.ended_within(LIMIT).await, 3, "{column}");
-            let log = run.log();
-            assert!(log.contains(&format!("column {column} {says}")), "{column}");
-            assert!(log.contains(&odd.id.to_string()), "{column}: no id");
-        }
-        let count = scene.kafka.message_count(scene.topic()).await;
-        assert_eq!(count, 0, "{column}: it was published");
+        stands_before_the_first(&scene, &odd, &format!("column {column} {says}")).await;
     }
+}
+
+/// The row is all there is.
+async fn stands_before_the_first(scene: &Scene<'_, impl Outbox>, odd: &Event, says: &str) {
+    for _ in 0..2 {
+        let mut run = scene.spawn(&["run"]);
+        assert_eq!(run.ended_within(LIMIT).await, 3, "{says}");
+        let log = run.log();
+        assert!(log.contains(says), "no {says}: {log}");
+        assert!(log.contains(&odd.id.to_string()), "{says}: no id");
+    }
+    let count = scene.kafka.message_count(scene.topic()).await;
+    assert_eq!(count, 0, "{says}: it was published");
 }
 
 #[tokio::test]
