@@ -1,7 +1,10 @@
 //! What only a binlog does: it is cut into files, packed, purged and reset, and follows its server's settings. What every
 //! database promises is in the other files.
 
+mod check;
 mod columns;
+mod damaged;
+mod first_start;
 mod login;
 mod lost;
 mod rows;
@@ -10,12 +13,21 @@ mod takeover;
 mod transactions;
 mod wire;
 
+use std::time::Duration;
+
 use headwater_testkit::{Load, MysqlDatabase, Written};
 
 use crate::scene::{LIMIT, Scene, on_every_binlog};
 
 /// A scene on MySQL or MariaDB.
 type BinlogScene<'a> = Scene<'a, MysqlDatabase<'a>>;
+
+/// A MySQL whose positions are files and offsets.
+const WITHOUT_GTIDS: [(&str, &str); 2] =
+    [("gtid_mode", "OFF"), ("enforce_gtid_consistency", "OFF")];
+
+/// Between two looks at what a test waits for.
+const SOON: Duration = Duration::from_millis(50);
 
 on_every_binlog!(whatever_the_log_looks_like_all_of_it_arrives: "looks", own server, shared kafka);
 

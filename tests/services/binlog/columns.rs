@@ -74,31 +74,65 @@ async fn without_names_in_the_log_a_changed_table_is_refused_on_mariadb_11_8() {
     without_names(Server::MariaDb118, "MINIMAL").await;
 }
 
+/// Some of these would go unnoticed by types and their number.
+const CHANGES: [(&str, &str); 4] = [
+    (
+        "added",
+        "ALTER TABLE events ADD COLUMN extra VARCHAR(255) NULL AFTER namespace",
+    ),
+    (
+        "moved among columns of the same type",
+        "ALTER TABLE events MODIFY COLUMN extra VARCHAR(255) NULL AFTER action_name",
+    ),
+    (
+        "renamed, and its name given to another",
+        "ALTER TABLE events CHANGE COLUMN action_name extra VARCHAR(255) NULL,
+            CHANGE COLUMN extra action_name VARCHAR(255) NULL",
+    ),
+    ("dropped", "ALTER TABLE events DROP COLUMN extra"),
+];
+
 async fn without_names(server: Server, metadata: &str) {
-    // GIVEN a pipeline on a log that does not name its columns, and one that began before
+    // GIVEN a pipeline on a log that does not name its columns
     let mysql = Mysql::start(server, &[("binlog_row_metadata", metadata)]);
     let scene = Scene::binlog(&mysql, Kafka::shared(), "nameless").await;
     scene.init();
     let check = scene.headwater.run(&["check"]);
     let full = "SET GLOBAL binlog_row_metadata = 'FULL'";
     assert!(check.stdout.contains(full), "{}", check.stdout);
-    let mut run = scene.start().await;
-    let mut written = scene.commit_events(10).await;
-    written.add(scene.database.bulk_rows(&scene.namespace, 1000, 100).await);
-    scene.judge(&written).await.assert_exactly_once();
+    let mut written = scene.database.bulk_rows(&scene.namespace, 1000, 100).await;
+    for (n, (how, change)) in CHANGES.into_iter().enumerate() {
+        let mut run = scene.start().await;
+        written.add(scene.commit_events(3).await);
+        scene.judge(&written).await.assert_exactly_once();
 
-    // WHEN the table is changed, and written to
-    scene
-        .database
-        .execute("ALTER TABLE events ADD COLUMN extra INT NULL FIRST")
-        .await;
-    let event = Event::new(&scene.namespace, "k", 1);
-    scene.database.execute(&scene.insert(&event)).await;
+        // WHEN the table is changed and written to, while it is read or not
+        if n % 2 == 1 {
+            run.ask_to_stop().await;
+        }
+        scene.database.execute(change).await;
+        let event = Event::new(&scene.namespace, "k", 1);
+        scene.database.execute(&scene.insert(&event)).await;
+        if n % 2 == 1 {
+            run = scene.spawn(&["run"]);
+        }
 
-    // THEN nobody guesses what its columns are: a person is asked for
-    assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
-    assert!(run.log().contains("binlog_row_metadata"), "{}", run.tail());
-    let verdict = scene.judge(&written).await;
+        // THEN nobody guesses what its columns are: a person is asked for
+        assert_eq!(run.ended_within(LIMIT).await, 3, "{how}: {}", run.tail());
+        let said = run.tail();
+        for word in ["binlog_row_metadata", "headwater adopt"] {
+            assert!(said.contains(word), "{how}: no {word}: {said}");
+        }
+        let verdict = scene.judge(&written).await;
+        verdict.assert_exactly_once();
+
+        // AND it goes on, with the columns as they are now, when it is told to
+        let adopt = scene.headwater.run(&["adopt"]);
+        assert_eq!(adopt.code, 0, "{how}: {}", adopt.stderr);
+    }
+    let run = scene.start().await;
+    written.add(scene.commit_events(3).await);
+    let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
 }
 
@@ -145,11 +179,28 @@ async fn the_log_learns_to_name_its_columns(scene: BinlogScene<'_>) {
         .execute("SET GLOBAL binlog_row_metadata = MINIMAL")
         .await;
     scene.init();
-    let run = scene.start().await;
+    let mut run = scene.start().await;
     let mut written: Written = scene.commit_events(3).await;
 
     // WHEN it does so from now on, THEN all goes on
     mysql.execute("SET GLOBAL binlog_row_metadata = FULL").await;
+    written.add(scene.commit_events(3).await);
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN the table is changed, THEN it stops all the same: what it remembers of the columns has to be given up first
+    let alter = "ALTER TABLE events ADD COLUMN extra INT NULL FIRST";
+    scene.database.execute(alter).await;
+    assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
+    assert!(run.tail().contains("headwater adopt"), "{}", run.tail());
+    let adopt = scene.headwater.run(&["adopt"]);
+    assert_eq!(adopt.code, 0, "{}", adopt.stderr);
+
+    // AND after that, changes tell themselves
+    let run = scene.start().await;
+    scene
+        .database
+        .execute("ALTER TABLE events DROP COLUMN extra")
+        .await;
     written.add(scene.commit_events(3).await);
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();

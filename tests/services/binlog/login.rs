@@ -1,15 +1,15 @@
 //! The server is reached by TLS and by every way of logging in, and what is wrong is told at once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headwater_testkit::{Kafka, PASSWORD, SecureMysql, Server, Shown};
 
 use super::BinlogScene;
-use crate::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene, on_every_binlog};
 
 #[tokio::test]
 async fn tls_and_logins_are_as_configured_on_mysql_9_7() {
-    let ways = ["caching_sha2_password"];
+    let ways = ["caching_sha2_password", "sha256_password"];
     tls_and_logins(Server::MySql97, &ways).await;
 }
 
@@ -31,16 +31,12 @@ async fn tls_and_logins(server: Server, ways: &[&str]) {
 
     // WHEN it is reached as it should be, THEN events are carried, whatever the way of logging in
     let (ca, stranger) = (secure.papers.ca(), secure.papers.stranger());
-    let user = scene.database.name().to_owned();
     for way in ways {
-        let sql = if server.is_mariadb() {
-            format!(
-                "ALTER USER '{user}'@'%' IDENTIFIED VIA {way} USING PASSWORD('{PASSWORD}') REQUIRE SSL"
-            )
-        } else {
-            format!("ALTER USER '{user}'@'%' IDENTIFIED WITH {way} BY '{PASSWORD}' REQUIRE SSL")
-        };
-        scene.database.execute(&sql).await;
+        // Without TLS the password is hidden by the server's key, or is not sent at all.
+        identify(&scene, way, "NONE").await;
+        reach(&mut scene, "127.0.0.1", &tls("disable", None));
+        carries(&scene).await;
+        identify(&scene, way, "SSL").await;
         reach(&mut scene, "localhost", &tls("verify-full", Some(&ca)));
         carries(&scene).await;
     }
@@ -75,11 +71,64 @@ async fn tls_and_logins(server: Server, ways: &[&str]) {
     refused(&scene, "expired").await;
     secure.show(Shown::Right);
 
+    // AND when the account wants a certificate of ours, and gets none or a stranger's
+    identify(&scene, ways[0], "X509").await;
+    let (own, strange) = (secure.papers.client(), secure.papers.stranger_client());
+    reach(&mut scene, "localhost", &tls_with(&ca, &own));
+    carries(&scene).await;
+    reach(&mut scene, "localhost", &tls("verify-full", Some(&ca)));
+    refused(&scene, "Access denied").await;
+    reach(&mut scene, "localhost", &tls_with(&ca, &strange));
+    refused(&scene, "certificate").await;
+    identify(&scene, ways[0], "SSL").await;
+    reach(&mut scene, "localhost", &tls("verify-full", Some(&ca)));
+
     // AND when the password is wrong, without telling it
     scene.pipeline.source_url = scene.pipeline.source_url.replace(PASSWORD, "wr0ng-Pa55");
     scene.configure();
     let said = refused(&scene, "HEADWATER__SOURCE__PASSWORD").await;
     assert!(!said.contains("wr0ng-Pa55"), "{said}");
+}
+
+/// How our user proves itself from now on, and what its connection must have.
+async fn identify(scene: &BinlogScene<'_>, way: &str, requires: &str) {
+    let user = scene.database.name();
+    let by = if scene.database.mysql().server().is_mariadb() {
+        format!("VIA {way} USING PASSWORD('{PASSWORD}')")
+    } else {
+        format!("WITH {way} BY '{PASSWORD}'")
+    };
+    let sql = format!("ALTER USER '{user}'@'%' IDENTIFIED {by} REQUIRE {requires}");
+    scene.database.execute(&sql).await;
+}
+
+on_every_binlog!(the_server_is_reached_by_its_socket: "socket", shared server, shared kafka);
+
+async fn the_server_is_reached_by_its_socket(mut scene: BinlogScene<'_>) {
+    // GIVEN a pipeline that knows the server's socket alone
+    let mysql = scene.database.mysql();
+    let (scheme, name) = (mysql.server().scheme(), scene.database.name());
+    let socket = mysql.socket();
+    scene.pipeline.source_url =
+        format!("{scheme}://{name}:{PASSWORD}@/?socket={}", socket.display());
+    scene.configure();
+
+    // WHEN it is used, THEN events are carried
+    scene.init();
+    carries(&scene).await;
+
+    // WHEN there is no such socket, THEN its name is told
+    scene.pipeline.source_url += "-not";
+    scene.configure();
+    let check = scene.headwater.run(&["check"]);
+    assert_eq!(check.code, 3, "{}", check.stdout);
+    let missing = format!("{}-not", socket.display());
+    assert!(check.stdout.contains(&missing), "{}", check.stdout);
+}
+
+fn tls_with(ca: &Path, (cert, key): &(PathBuf, PathBuf)) -> String {
+    let (ca, cert, key) = (ca.display(), cert.display(), key.display());
+    format!("tls = {{ mode = 'verify-full', ca = '{ca}', cert = '{cert}', key = '{key}' }}\n")
 }
 
 fn tls(mode: &str, ca: Option<&Path>) -> String {

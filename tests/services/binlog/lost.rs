@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Outbox, Written};
+use headwater_testkit::{Kafka, Mysql, Outbox, Server, Written};
 use tokio::time::sleep;
+use uuid::Uuid;
 
-use super::BinlogScene;
-use crate::scene::{LIMIT, on_every_binlog};
+use super::{BinlogScene, SOON, WITHOUT_GTIDS};
+use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
 
 on_every_binlog!(a_purged_or_reset_log_is_told: "lost", own server, shared kafka);
 
@@ -40,6 +41,7 @@ async fn a_purged_or_reset_log_is_told(scene: BinlogScene<'_>) {
     carries_on(&scene, &mut written).await;
 
     // WHEN it is reset, and has since written more than before, THEN a run finds that out: only the log itself tells
+    another_second(&scene).await;
     scene.database.mysql().execute(reset).await;
     scene.commit_events(200).await;
     ends(&scene, "run", &["reset", "headwater adopt"]).await;
@@ -55,6 +57,86 @@ async fn a_purged_or_reset_log_is_told(scene: BinlogScene<'_>) {
     arrived.assert_exactly_once();
 }
 
+/// MariaDB's log has whole seconds: what is to be told apart by its time must not be of the same one.
+async fn another_second(scene: &BinlogScene<'_>) {
+    let now = "SELECT UNIX_TIMESTAMP()";
+    let before = scene.database.ask(now).await;
+    while scene.database.ask(now).await == before {
+        sleep(SOON).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "not told yet: the log has whole seconds, so the place of the last transaction has to be compared too"]
+async fn a_reset_within_one_second_is_told_on_mariadb_11_8() {
+    // GIVEN a pipeline that was stopped after two events
+    let mysql = Mysql::start(Server::MariaDb118, &[]);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "second").await;
+    mysql.execute("RESET MASTER").await;
+    scene.init();
+    let mut run = scene.start().await;
+    let event = |seq| Event::new(&scene.namespace, "k", seq);
+    let [first, second, long, missed] = [1, 2, 3, 4].map(event);
+    let written = Written {
+        committed: vec![first.committed(), second.committed()],
+        ..Written::default()
+    };
+    let within_one_second = "SET TIMESTAMP = 1800000000;";
+    for event in [first, second] {
+        let sql = format!("{within_one_second} {}", scene.insert(&event));
+        scene.database.execute(&sql).await;
+    }
+    scene.judge(&written).await.assert_exactly_once();
+    run.ask_to_stop().await;
+
+    // WHEN the server is reset, and has another transaction of the same second under the last one's GTID, elsewhere in the log
+    mysql.execute("RESET MASTER").await;
+    let long = scene.insert_with(&long, &[("action_name", "REPEAT('x', 200)")]);
+    for insert in [long, scene.insert(&missed)] {
+        let sql = format!("{within_one_second} {insert}");
+        scene.database.execute(&sql).await;
+    }
+    scene.commit_events(3).await;
+
+    // THEN it is not taken for the old one: two events would be lost
+    ends(&scene, "run", &["reset", "headwater adopt"]).await;
+    let arrived = scene.judge_within(&written, Duration::ZERO).await;
+    arrived.assert_exactly_once();
+}
+
+#[tokio::test]
+async fn a_purged_or_reset_log_without_gtids_is_told() {
+    // A file and an offset say less than GTIDs: the same promise on a MySQL that has no others.
+    let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "lost").await;
+    a_purged_or_reset_log_is_told(scene).await;
+}
+
+#[tokio::test]
+async fn a_place_that_is_amid_another_event_since_a_reset_is_told() {
+    // GIVEN a pipeline on a MySQL without GTIDs that was stopped
+    let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "amid").await;
+    mysql.execute("RESET BINARY LOGS AND GTIDS").await;
+    scene.init();
+    let mut written = Written::default();
+    carries_on(&scene, &mut written).await;
+
+    // WHEN the server is reset, and one large event lies now where its last small one was
+    mysql.execute("RESET BINARY LOGS AND GTIDS").await;
+    let large = Event::new(&scene.namespace, "k", 1);
+    let insert = scene.insert_with(&large, &[("action_name", "REPEAT('x', 255)")]);
+    let statements: Vec<String> = (0..100)
+        .map(|_| insert.replace(&large.id.to_string(), &Uuid::new_v4().to_string()))
+        .collect();
+    scene.database.execute_each(&statements).await;
+
+    // THEN nothing is taken from there: a person is asked for
+    ends(&scene, "run", &["headwater adopt"]).await;
+    let arrived = scene.judge_within(&written, Duration::ZERO).await;
+    arrived.assert_exactly_once();
+}
+
 async fn purge(scene: &BinlogScene<'_>) {
     let mysql = scene.database.mysql();
     // A file that somebody reads is not purged, and a server may notice late that a reader has gone.
@@ -63,12 +145,7 @@ async fn purge(scene: &BinlogScene<'_>) {
         sleep(Duration::from_millis(50)).await;
     }
     mysql.execute("FLUSH BINARY LOGS").await;
-    let status = if mysql.server().is_mariadb() {
-        "SHOW MASTER STATUS"
-    } else {
-        "SHOW BINARY LOG STATUS"
-    };
-    let file = mysql.ask(status).await.unwrap();
+    let file = mysql.binlog().await;
     // MariaDB keeps a file until it needs it for no recovery any more, which it finds out a moment later.
     let end = Instant::now() + LIMIT;
     while mysql.ask("SHOW BINARY LOGS").await.as_deref() != Some(&file) {

@@ -6,7 +6,7 @@ use headwater_testkit::{Load, Outbox, Proxy, Writing};
 use tokio::time::sleep;
 
 use super::BinlogScene;
-use crate::scene::{LIMIT, Running, headwater, on_every_binlog};
+use crate::scene::{Event, LIMIT, Running, headwater, on_every_binlog};
 
 on_every_binlog!(a_replica_takes_over_while_it_runs: "takeover", own server, shared kafka);
 
@@ -96,6 +96,49 @@ async fn the_lock_is_with_the_server_that_is_read(mut scene: BinlogScene<'_>) {
     }
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_at_least_once();
+}
+
+on_every_binlog!(a_replica_that_lacks_what_was_published_is_refused: "lacks", own server, shared kafka);
+
+async fn a_replica_that_lacks_what_was_published_is_refused(mut scene: BinlogScene<'_>) {
+    // GIVEN a primary, and a replica that has fallen behind what the pipeline has published
+    let primary = scene.database.mysql();
+    let proxy = Proxy::start(primary.port());
+    scene.pipeline.source_url = scene.database.url_through(proxy.port());
+    scene.configure();
+    let replica = primary.replica(&[]);
+    scene.init();
+    let mut run = scene.start().await;
+    let mut written = scene.commit_events(5).await;
+    replica.has_all_of(primary).await;
+    replica.stop_following().await;
+    written.add(scene.commit_events(5).await);
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN the primary dies, and the address leads to the replica, THEN it is waited for: it may be catching up
+    primary.kill9();
+    proxy.lead_to(replica.port());
+    proxy.cut();
+    let waits = run.wait_for_log("may be catching up", LIMIT).await;
+    assert!(waits, "{}", run.tail());
+
+    // WHEN it is promoted as it is, THEN a person is asked for, with what it lacks
+    replica.promote().await;
+    assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
+    for word in ["has not executed", "headwater adopt"] {
+        assert!(run.tail().contains(word), "no {word}: {}", run.tail());
+    }
+
+    // AND also after it has written more than it lacked
+    for seq in 1..=20 {
+        let event = Event::new(&scene.namespace, "elsewhere", seq);
+        replica.execute(&scene.insert(&event)).await;
+    }
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
+    assert!(run.tail().contains("headwater adopt"), "{}", run.tail());
+    let verdict = scene.judge_within(&written, Duration::ZERO).await;
+    verdict.assert_exactly_once();
 }
 
 fn load(namespace: &str, seed: u64) -> Load {

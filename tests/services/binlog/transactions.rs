@@ -5,7 +5,7 @@ use std::time::Duration;
 use headwater_testkit::{Kafka, Mysql, Outbox, Server, Written};
 use tokio::time::sleep;
 
-use super::BinlogScene;
+use super::{BinlogScene, WITHOUT_GTIDS};
 use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
 
 on_every_binlog!(prepared_transactions_count_when_they_are_committed: "xa", own server, shared kafka);
@@ -77,7 +77,7 @@ async fn prepared_transactions_count_when_they_are_committed(scene: BinlogScene<
 }
 
 /// In a session that ends: another may commit what it prepared.
-async fn prepare(scene: &BinlogScene<'_>, name: &str, event: &Event) {
+pub async fn prepare(scene: &BinlogScene<'_>, name: &str, event: &Event) {
     let insert = scene.insert(event);
     let sql = format!("XA START '{name}'; {insert} XA END '{name}'; XA PREPARE '{name}'");
     scene.database.execute(&sql).await;
@@ -309,8 +309,7 @@ async fn tagged_gtids_and_none_at_all_are_resumed() {
 #[tokio::test]
 async fn without_gtids_the_place_in_the_file_is_remembered() {
     // GIVEN a MySQL without GTIDs
-    let off = [("gtid_mode", "OFF"), ("enforce_gtid_consistency", "OFF")];
-    let mysql = Mysql::start(Server::MySql97, &off);
+    let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);
     let scene = Scene::binlog(&mysql, Kafka::shared(), "none").await;
     scene.init();
     let mut run = scene.start().await;
