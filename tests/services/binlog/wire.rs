@@ -90,10 +90,10 @@ async fn the_same_rows_are_the_same_bytes_whatever_the_database() {
 }
 
 /// Key and value of each message, in order.
-fn bytes(messages: &[Consumed]) -> Vec<(Option<&[u8]>, Option<&[u8]>)> {
+fn bytes(messages: &[Consumed]) -> Vec<[Option<&[u8]>; 2]> {
     messages
         .iter()
-        .map(|m| (m.key.as_deref(), m.value.as_deref()))
+        .map(|m| [m.key.as_deref(), m.value.as_deref()])
         .collect()
 }
 

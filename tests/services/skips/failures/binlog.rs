@@ -103,7 +103,7 @@ async fn a_column_of_another_type_stops_the_run(mut scene: BinlogScene<'_>) {
             RENAME TABLE events TO usual, other TO events"
         );
         scene.database.execute(&usual).await;
-        begin_anew(&mut scene).await;
+        begin_anew(&mut scene);
 
         // WHEN a row is written, THEN each start ends with code 3 and names the column
         let odd = Event::new(&scene.namespace, "k", 1);
@@ -123,7 +123,7 @@ async fn a_column_that_is_not_in_the_log_stops_the_run(mut scene: BinlogScene<'_
     scene.database.execute(lenient).await;
     for column in ["action_name", "model_type", "payload", "delivered"] {
         // GIVEN a pipeline of its own
-        begin_anew(&mut scene).await;
+        begin_anew(&mut scene);
 
         // WHEN a session writes short images, and leaves a column out
         let odd = Event::new(&scene.namespace, "k", 1);
@@ -137,7 +137,7 @@ async fn a_column_that_is_not_in_the_log_stops_the_run(mut scene: BinlogScene<'_
     }
 }
 
-async fn begin_anew(scene: &mut BinlogScene<'_>) {
+fn begin_anew(scene: &mut BinlogScene<'_>) {
     scene.pipeline.name = unique("anew");
     scene.headwater = headwater(&scene.pipeline);
     scene.init();
