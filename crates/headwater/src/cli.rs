@@ -71,7 +71,7 @@ enum Command {
     },
     /// Begin at the position that the slot itself has (MySQL, MariaDB: at the end of the log), after a person decided so
     Adopt {
-        /// Begin behind this position instead (MySQL, MariaDB): GTIDs, or FILE:OFFSET
+        /// Begin behind this position instead (MySQL, MariaDB): GTIDs, or `FILE:OFFSET`
         #[arg(long, value_name = "POSITION")]
         at: Option<String>,
     },

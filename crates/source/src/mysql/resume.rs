@@ -84,13 +84,13 @@ pub(super) fn fit_server(facts: &Facts, settings: &Settings) -> Result<(), Error
 
 /// Where some databases are named, all others are left out, and `binlog_ignore_db` says nothing more.
 fn is_logged(log: &Log, schema: &str) -> Result<(), Error> {
-    let named = |names: &[String]| names.iter().any(|name| name == schema);
+    let has_it = |names: &[String]| names.iter().any(|name| name == schema);
     let (setting, names, mend) = if log.only.is_empty() {
-        if !named(&log.without) {
+        if !has_it(&log.without) {
             return Ok(());
         }
         ("binlog_ignore_db", &log.without, "take it out of")
-    } else if named(&log.only) {
+    } else if has_it(&log.only) {
         return Ok(());
     } else {
         ("binlog_do_db", &log.only, "add it to")

@@ -1,13 +1,11 @@
 //! One transaction early: the last one before the position is read again, to see that the log is still the same one.
 //!
-//! Rule: what proves that a server was reset is another transaction under the awaited name (or in its place, where
-//! transactions have no names). Whatever else comes is a transaction like any other: a server that was a replica may have
+//! Rule: what proves that a server was reset is another transaction under the awaited name, in its place (where transactions
+//! have no names), or behind it in its domain: then it will not come any more. Whatever else comes is a transaction like any other: a server that was a replica may have
 //! logged it before the awaited one. Nothing is passed over but the awaited transaction itself.
 #![deny(clippy::indexing_slicing)]
 
 use std::sync::Arc;
-
-use tracing::warn;
 
 use super::super::gtid::{Gtid, Gtids};
 use super::super::position::Last;
@@ -37,30 +35,11 @@ impl Rows {
             self.again = None;
             return Ok(true);
         }
-        if is_it || by_place {
+        if is_it || by_place || has_passed(last.gtid.as_ref(), transaction.gtid.as_ref()) {
             let found = transaction.last(None, None);
             return Err(advice::reset(last, &found, self.flavor).into());
         }
-        if has_passed(last.gtid.as_ref(), transaction.gtid.as_ref()) {
-            warn!(
-                last = last.name(),
-                "this server's log does not have the last transaction that was read from another one: it was lost there, or \
-                 never got here; what stands in its place is published"
-            );
-            self.let_go();
-        }
         Ok(false)
-    }
-
-    /// It is not in this log, so a position here does not have it either.
-    fn let_go(&mut self) {
-        let last = self.again.take().and_then(|last| last.gtid);
-        if let (Gtids::MariaDb(list), Some(Gtid::MariaDb(last))) = (&self.position.gtids, last)
-            && list.of(last.domain) == Some(last)
-            && let Some(early) = self.position.early()
-        {
-            self.position.gtids = early;
-        }
     }
 
     /// MySQL's servers hand on when a transaction was first committed. MariaDB's GTID has the time of its own server's log

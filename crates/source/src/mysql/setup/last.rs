@@ -1,6 +1,7 @@
 //! The last transaction before a position that the server told: by its commit time a server is known that was reset and has
 //! since written more. A run remembers it of what it reads; a pipeline that has read nothing yet has to look.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_core::source::Item;
@@ -32,6 +33,7 @@ pub(super) async fn of(
             file: "".into(),
             offset: 0,
             before,
+            server: None,
         }),
         ..position.clone()
     };
@@ -83,7 +85,8 @@ async fn first_after(
     let mut stream = Stream::begin(session, &from).await?;
     let (schema, table) = (&settings.schema, &settings.table);
     let layout = identity.layout.clone();
-    let mut rows = Rows::new(identity.flavor, schema, table, early, layout, false);
+    let mut rows = Rows::new(identity.flavor, schema, table, early, layout, false)
+        .on(&identity.server, &Arc::default());
     loop {
         let event = stream.next().await.map_err(|ended| match ended {
             Ended::Broken(error) => error,
