@@ -28,10 +28,12 @@ impl Rows {
             return Ok(false);
         };
         let by_place = self.is_by_place();
-        let in_place =
-            !by_place || (&transaction.file, transaction.offset) == (&last.file, last.offset);
-        let is_it = transaction.gtid == last.gtid && in_place;
-        if is_it && self.is_committed_then(transaction, last) {
+        let in_place = (&transaction.file, transaction.offset) == (&last.file, last.offset);
+        let is_it = transaction.gtid == last.gtid && (!by_place || in_place);
+        // Of a log that has whole seconds, the place tells more: it stays, as long as the log does.
+        let seconds = self.flavor == Flavor::MariaDb && last.server == self.server;
+        let same_time = self.is_committed_then(transaction, last) && (!seconds || in_place);
+        if is_it && same_time {
             self.again = None;
             return Ok(true);
         }
@@ -70,11 +72,11 @@ impl Rows {
 }
 
 /// MariaDB: a domain's transactions come in the order of their numbers (without strict mode nearly so): behind a later
-/// one the awaited one will not come any more. MySQL's come in any order.
+/// one, or another of its number, the awaited one will not come any more. MySQL's come in any order.
 fn has_passed(awaited: Option<&Gtid>, came: Option<&Gtid>) -> bool {
     match (awaited, came) {
         (Some(Gtid::MariaDb(awaited)), Some(Gtid::MariaDb(came))) => {
-            awaited.domain == came.domain && came.sequence > awaited.sequence
+            awaited.domain == came.domain && came.sequence >= awaited.sequence
         }
         _ => false,
     }
