@@ -1,23 +1,22 @@
-//! `drain`: a backlog of half a million rows, by PostgreSQL's own reader and by Headwater.
+//! `drain`: a backlog of half a million rows, by the server's own readers and by Headwater.
 
 use std::time::{Duration, Instant};
 
 use headwater_testkit::{Kafka, KafkaOptions, Run};
 
 use crate::Programs;
-use crate::backlog::{self, Backlog, Shape};
+use crate::backlog::{Backlog, Host, Shape, Words};
 use crate::figure::Figure;
 use crate::meter::{Meter, Used};
-use crate::page::{Section, said_by};
-use crate::pipeline::{Pipeline, command};
-use crate::recvlogical;
+use crate::page::Section;
+use crate::pipeline::Pipeline;
 use crate::topic::{self, PARTITIONS};
+use crate::yardstick::Took;
 
 const LIMIT: Duration = Duration::from_mins(5);
 
-/// Those that take part, in the order of their turns.
-const READERS: [(&str, Reader); 5] = [
-    ("`pg_recvlogical` to /dev/null", Reader::Yardstick),
+/// Those of Headwater that take part, in the order of their turns.
+const HEADWATER: [(&str, Reader); 4] = [
     ("Headwater to a sink that counts, Avro", Reader::Counting),
     ("Headwater to Kafka, JSON", Reader::Kafka("json")),
     ("Headwater to Kafka, Avro", Reader::Kafka("avro")),
@@ -26,19 +25,17 @@ const READERS: [(&str, Reader); 5] = [
 
 #[derive(Clone, Copy)]
 enum Reader {
-    Yardstick,
+    /// The server's, with these options.
+    Own(&'static [&'static str]),
     Counting,
     Kafka(&'static str),
 }
 
-/// What one reader did in one round.
-struct Drained {
-    /// From the process's start to the last message.
-    time: Duration,
-    /// From the process's start to the first message, where it can be seen.
-    first: Option<Duration>,
-    reader: Used,
-    walsender: Used,
+/// One that takes part.
+struct Entrant {
+    name: String,
+    reader: Reader,
+    figures: Figures,
 }
 
 #[derive(Default)]
@@ -46,28 +43,28 @@ struct Figures {
     rate: Figure,
     ratio: Figure,
     reader: Figure,
-    walsender: Figure,
+    sender: Figure,
     peak: Figure,
     first: Figure,
 }
 
-pub async fn measure(programs: &Programs, rows: u32, rounds: usize) -> Section {
-    let postgres = backlog::server();
+pub async fn measure(programs: &Programs, host: &impl Host, rows: u32, rounds: usize) -> Section {
     let kafka = Kafka::start_with(&KafkaOptions {
         fast: true,
         ..KafkaOptions::default()
     });
-    let version = said_by(
-        &postgres.program("postgres").display().to_string(),
-        &["--version"],
-    );
+    let (version, words) = (host.version().await, host.words());
     let servers = format!("{version}, Apache Kafka with one broker, all on the same machine");
-    let mut section = Section::new("Drain", &servers);
+    let mut section = Section::new(words.title, &servers);
     section.line(&format!(
-        "{rows} rows of about 800 bytes wait in the log. Everyone reads all of them, in turns, {rounds} rounds; the middle one, and from where to \
-         where they went. Rates count from the start of the process. Kafka: `acks=all`, `lz4`, {PARTITIONS} partitions.\n"
+        "{rows} rows of about {} bytes wait in the log. Everyone reads all of them, in turns, {rounds} rounds; the middle one, and from where to \
+         where they went. Rates count from the start of the process. Kafka: `acks=all`, `lz4`, {PARTITIONS} partitions.\n",
+        words.row_bytes
     ));
-    warm_up(programs, &postgres, &kafka).await;
+    if !words.remark.is_empty() {
+        section.line(&format!("{}\n", words.remark));
+    }
+    warm_up(programs, host, &kafka, rows).await;
     for (title, rows_a_transaction) in [
         ("a thousand rows a transaction", 1000),
         ("one row a transaction", 1),
@@ -77,97 +74,97 @@ pub async fn measure(programs: &Programs, rows: u32, rounds: usize) -> Section {
             rows_a_transaction,
             sentinels: 0,
         };
-        let backlog = Backlog::write(&postgres, shape).await;
-        let figures = rounds_of(programs, &backlog, &kafka, rounds).await;
+        let backlog = host.backlog(programs, shape).await;
+        let mut entrants = entrants(&words);
+        for _ in 0..rounds {
+            round(programs, &backlog, &kafka, &mut entrants).await;
+        }
         section.line(&format!(
             "### {}{}\n",
             title[..1].to_uppercase(),
             &title[1..]
         ));
-        table(&mut section, &figures);
+        table(&mut section, &words, &entrants);
     }
     section
 }
 
 /// Java's compiler has then seen what is to come.
-async fn warm_up(programs: &Programs, postgres: &headwater_testkit::Postgres, kafka: &Kafka) {
+async fn warm_up(programs: &Programs, host: &impl Host, kafka: &Kafka, rows: u32) {
     let shape = Shape {
-        rows: 100_000,
+        rows: rows.min(100_000),
         rows_a_transaction: 1000,
         sentinels: 0,
     };
-    let backlog = Backlog::write(postgres, shape).await;
+    let backlog = host.backlog(programs, shape).await;
     // After two of these a profile still showed it on a fifth of the machine.
     for _ in 0..6 {
         by_headwater(programs, &backlog, "json", Some(kafka)).await;
     }
 }
 
-async fn rounds_of(
-    programs: &Programs,
-    backlog: &Backlog<'_>,
-    kafka: &Kafka,
-    rounds: usize,
-) -> Vec<Figures> {
-    let mut figures: Vec<Figures> = READERS.iter().map(|_| Figures::default()).collect();
-    for _ in 0..rounds {
-        let mut yardstick = 0.0;
-        for ((name, reader), figures) in READERS.iter().zip(&mut figures) {
-            let drained = match reader {
-                Reader::Yardstick => by_recvlogical(backlog).await,
-                Reader::Counting => by_headwater(programs, backlog, "avro", None).await,
-                Reader::Kafka(format) => by_headwater(programs, backlog, format, Some(kafka)).await,
-            };
-            let events = f64::from(backlog.events);
-            let rate = events / drained.time.as_secs_f64();
-            if matches!(reader, Reader::Yardstick) {
-                yardstick = rate;
-            }
-            let micros = |used: Used| used.cpu.as_secs_f64() * 1e6 / events;
-            figures.rate.add(rate / 1000.0);
-            figures.ratio.add(rate / yardstick);
-            figures.reader.add(micros(drained.reader));
-            figures.walsender.add(micros(drained.walsender));
-            figures.peak.add(f64::from(drained.reader.peak_kb) / 1024.0);
-            if let Some(first) = drained.first {
-                figures.first.add(first.as_secs_f64() * 1000.0);
-            }
-            eprintln!(
-                "{name}: {:.0} rows/s, {:.2} of the yardstick, {:.1} + {:.1} µs",
-                rate,
-                rate / yardstick,
-                micros(drained.reader),
-                micros(drained.walsender)
-            );
-        }
-    }
-    figures
+fn entrants(words: &Words) -> Vec<Entrant> {
+    let own = words.own.iter();
+    let own = own.map(|it| (format!("{} to /dev/null", it.name), Reader::Own(it.options)));
+    let headwater = HEADWATER.map(|(name, reader)| (name.to_owned(), reader));
+    own.chain(headwater)
+        .map(|(name, reader)| Entrant {
+            name,
+            reader,
+            figures: Figures::default(),
+        })
+        .collect()
 }
 
-async fn by_recvlogical(backlog: &Backlog<'_>) -> Drained {
-    let took = recvlogical::drain(backlog, "bench_filter", false).await;
-    Drained {
-        time: took.time,
-        first: None,
-        reader: took.reader,
-        walsender: took.walsender,
+/// One turn of each; the first one is the yardstick.
+async fn round(
+    programs: &Programs,
+    backlog: &impl Backlog,
+    kafka: &Kafka,
+    entrants: &mut [Entrant],
+) {
+    let mut yardstick = None;
+    for Entrant {
+        name,
+        reader,
+        figures,
+    } in entrants
+    {
+        let took = match reader {
+            Reader::Own(options) => backlog.by_own(options).await,
+            Reader::Counting => by_headwater(programs, backlog, "avro", None).await,
+            Reader::Kafka(format) => by_headwater(programs, backlog, format, Some(kafka)).await,
+        };
+        let events = f64::from(backlog.events());
+        let rate = events / took.time.as_secs_f64();
+        let ratio = rate / *yardstick.get_or_insert(rate);
+        let micros = |used: Used| used.cpu.as_secs_f64() * 1e6 / events;
+        let (own, sender) = (micros(took.reader), micros(took.sender));
+        figures.rate.add(rate / 1000.0);
+        figures.ratio.add(ratio);
+        figures.reader.add(own);
+        figures.sender.add(sender);
+        figures.peak.add(f64::from(took.reader.peak_kb) / 1024.0);
+        if let Some(first) = took.first {
+            figures.first.add(first.as_secs_f64() * 1000.0);
+        }
+        eprintln!(
+            "{name}: {rate:.0} rows/s, {ratio:.2} of the yardstick, {own:.1} + {sender:.1} µs"
+        );
     }
 }
 
 /// To Kafka, or to the sink that counts.
 async fn by_headwater(
     programs: &Programs,
-    backlog: &Backlog<'_>,
+    backlog: &impl Backlog,
     format: &str,
     kafka: Option<&Kafka>,
-) -> Drained {
-    let slot = backlog.slot().await;
+) -> Took {
     let name = headwater_testkit::unique("bench");
     let pipeline = Pipeline {
         name: &name,
-        url: backlog.database.url(),
-        slot: &slot,
-        publication: "bench_filter",
+        source: backlog.source(&name),
         format,
         kafka,
     };
@@ -177,7 +174,7 @@ async fn by_headwater(
         &programs.counting
     };
     let headwater = pipeline.program(binary);
-    command(&headwater, "adopt");
+    backlog.begin(&pipeline, &headwater).await;
     if let Some(kafka) = kafka {
         kafka
             .create_topic(&pipeline.topic(), PARTITIONS, 1, &[])
@@ -186,31 +183,31 @@ async fn by_headwater(
     let begun = Instant::now();
     let mut run = headwater.spawn(&["run"]);
     let reader = Meter::begin(run.pid());
-    let walsender = Meter::begin(backlog.walsender().await);
+    let sender = backlog.sender().await;
     let (first, last) = match kafka {
         Some(kafka) => {
-            let (brokers, topic, events) = (kafka.brokers(), pipeline.topic(), backlog.events);
+            let (brokers, topic, events) = (kafka.brokers(), pipeline.topic(), backlog.events());
             let filling = move || topic::fill(&brokers, &topic, events.into(), LIMIT);
             let filled = tokio::task::spawn_blocking(filling).await.unwrap();
             (filled.first, filled.last)
         }
         None => (
             counted(&mut run, 1).await,
-            counted(&mut run, backlog.events).await,
+            counted(&mut run, backlog.events()).await,
         ),
     };
-    let (reader, walsender) = (reader.end(), walsender.end());
+    let (reader, sender) = (reader.end(), sender.end());
     let (code, _) = run.term_and_wait(LIMIT);
     assert_eq!(code, 0, "{}", run.log());
     if let Some(kafka) = kafka {
         kafka.delete_topic(&pipeline.topic()).await;
     }
-    backlog.drop_slot(&slot).await;
-    Drained {
+    backlog.end(&name).await;
+    Took {
         time: last - begun,
         first: Some(first - begun),
         reader,
-        walsender,
+        sender,
     }
 }
 
@@ -223,30 +220,33 @@ async fn counted(run: &mut Run, messages: u32) -> Instant {
     Instant::now()
 }
 
-fn table(section: &mut Section, figures: &[Figures]) {
+fn table(section: &mut Section, words: &Words, entrants: &[Entrant]) {
     let header = [
         "",
-        "of `pg_recvlogical`",
+        &format!("of {}", words.own[0].name),
         "thousand rows/s",
         "its CPU, µs a row",
-        "walsender's CPU, µs a row",
+        &format!("{}'s CPU, µs a row", words.sender),
         "peak memory, MB",
         "first message, ms",
     ];
-    let rows: Vec<Vec<String>> = READERS
+    let rows: Vec<Vec<String>> = entrants
         .iter()
-        .zip(figures)
-        .map(|((name, _), it)| {
-            vec![
-                (*name).to_owned(),
-                it.ratio.shown(2).to_string(),
-                it.rate.shown(0).to_string(),
-                it.reader.shown(1).to_string(),
-                it.walsender.shown(1).to_string(),
-                it.peak.shown(0).to_string(),
-                it.first.shown(0).to_string(),
-            ]
-        })
+        .map(
+            |Entrant {
+                 name, figures: it, ..
+             }| {
+                vec![
+                    name.clone(),
+                    it.ratio.shown(2).to_string(),
+                    it.rate.shown(0).to_string(),
+                    it.reader.shown(1).to_string(),
+                    it.sender.shown(1).to_string(),
+                    it.peak.shown(0).to_string(),
+                    it.first.shown(0).to_string(),
+                ]
+            },
+        )
         .collect();
     section.table(&header, &rows);
 }

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
 use crate::Programs;
-use crate::backlog::NAMESPACE;
+use crate::backlog::{NAMESPACE, postgres};
 use crate::figure::Figure;
-use crate::page::{Section, said_by};
+use crate::page::Section;
 use crate::pipeline::begin;
 use crate::topic::{self, PARTITIONS};
 
@@ -32,12 +32,9 @@ pub async fn measure(programs: &Programs, seconds: u32, rounds: usize) -> Sectio
         fast: true,
         ..KafkaOptions::default()
     });
-    let version = said_by(
-        &postgres.program("postgres").display().to_string(),
-        &["--version"],
-    );
     let servers = format!(
-        "{version}, Apache Kafka with one broker, writers and consumer, all on the same machine"
+        "{}, Apache Kafka with one broker, writers and consumer, all on the same machine",
+        postgres::version(&postgres)
     );
     let mut section = Section::new("Latency", &servers);
     section.line(&format!(

@@ -11,15 +11,21 @@ mod figure;
 mod idle;
 mod latency;
 mod meter;
+mod mysqlbinlog;
 mod page;
 mod pipeline;
 mod recvlogical;
 mod topic;
 mod walsender;
+mod yardstick;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use headwater_testkit::Server;
+
+use crate::backlog::{binlog, postgres};
+use crate::page::Section;
 
 #[derive(Parser)]
 struct Bench {
@@ -40,6 +46,8 @@ struct Bench {
 enum What {
     /// A backlog, as fast as it goes.
     Drain {
+        #[arg(long, value_enum, default_value_t = Source::Postgres)]
+        source: Source,
         #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(10_000..))]
         rows: u32,
         #[arg(long, default_value_t = 3)]
@@ -68,6 +76,13 @@ enum What {
     },
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Source {
+    Postgres,
+    Mysql,
+    Mariadb,
+}
+
 /// Where the programs are.
 struct Programs {
     headwater: PathBuf,
@@ -82,7 +97,11 @@ async fn main() {
         counting: bench.counting,
     };
     let section = match bench.what {
-        What::Drain { rows, rounds } => drain::measure(&programs, rows, rounds).await,
+        What::Drain {
+            source,
+            rows,
+            rounds,
+        } => drain(&programs, source, rows, rounds).await,
         What::Latency { seconds, rounds } => latency::measure(&programs, seconds, rounds).await,
         What::Idle { seconds, rounds } => idle::measure(&programs, seconds, rounds).await,
         What::Walsender { rows, rounds } => walsender::measure(rows, rounds).await,
@@ -91,4 +110,15 @@ async fn main() {
     if let Some(page) = bench.page {
         page::put(&page, &section);
     }
+}
+
+async fn drain(programs: &Programs, source: Source, rows: u32, rounds: usize) -> Section {
+    let server = match source {
+        Source::Postgres => {
+            return drain::measure(programs, &postgres::server(), rows, rounds).await;
+        }
+        Source::Mysql => Server::MySql97,
+        Source::Mariadb => Server::MariaDb118,
+    };
+    drain::measure(programs, &binlog::server(server), rows, rounds).await
 }

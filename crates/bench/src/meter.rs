@@ -22,7 +22,18 @@ pub struct Used {
 }
 
 impl Meter {
+    /// Counts from the process's start.
     pub fn begin(pid: u32) -> Meter {
+        Meter::begin_after(pid, Duration::ZERO)
+    }
+
+    /// Counts from now on.
+    pub fn begin_now(pid: u32) -> Meter {
+        let before = look(pid).unwrap_or_default();
+        Meter::begin_after(pid, before.cpu)
+    }
+
+    fn begin_after(pid: u32, before: Duration) -> Meter {
         let enough = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&enough);
         let looking = thread::spawn(move || {
@@ -34,6 +45,7 @@ impl Meter {
                 }
                 thread::sleep(LOOK);
             }
+            used.cpu = used.cpu.saturating_sub(before);
             used
         });
         Meter { enough, looking }

@@ -48,16 +48,15 @@ impl Section {
 pub fn put(page: &Path, section: &Section) {
     let old = fs::read_to_string(page).unwrap();
     let heading = format!("## {}\n", section.title);
+    let text = section.text();
+    let text = text.trim_end_matches('\n');
     let new = match old.split_once(&heading) {
         Some((before, rest)) => {
             let after = rest.find("\n## ").map_or("", |at| &rest[at + 1..]);
             let gap = if after.is_empty() { "" } else { "\n" };
-            format!(
-                "{before}{}{gap}{after}",
-                section.text().trim_end_matches('\n').to_owned() + "\n"
-            )
+            format!("{before}{text}\n{gap}{after}")
         }
-        None => format!("{}\n{}", old, section.text()),
+        None => format!("{old}\n{text}\n"),
     };
     fs::write(page, new).unwrap();
 }

@@ -7,12 +7,15 @@ use headwater_testkit::{Database, Headwater, Kafka, unique};
 use crate::backlog::NAMESPACE;
 use crate::topic::PARTITIONS;
 
+/// Where positions are remembered: in the topic that is so named by default, or in a file without Kafka.
+pub const POSITIONS_TOPIC: &str = "headwater-positions";
+pub const POSITION_FILE: &str = "position.json";
+
 /// What the configuration says.
 pub struct Pipeline<'a> {
     pub name: &'a str,
-    pub url: String,
-    pub slot: &'a str,
-    pub publication: &'a str,
+    /// The lines of `[source]`.
+    pub source: String,
     pub format: &'a str,
     /// None: standard output, which only counts in the program for that.
     pub kafka: Option<&'a Kafka>,
@@ -32,9 +35,12 @@ impl Pipeline<'_> {
         let (sink, position) = match self.kafka {
             Some(kafka) => (
                 format!("brokers = \"{}\"\ncompression = \"lz4\"", kafka.brokers()),
-                "replication = 1",
+                "replication = 1".to_owned(),
             ),
-            None => ("kind = \"stdout\"".to_owned(), "file = \"position.json\""),
+            None => (
+                "kind = \"stdout\"".to_owned(),
+                format!("file = \"{POSITION_FILE}\""),
+            ),
         };
         let schemas = match self.format {
             "avro" => format!("schemas = [\"{}\"]", schema("avsc").display()),
@@ -45,10 +51,8 @@ impl Pipeline<'_> {
             "name = \"{name}\"
 
 [source]
-url = \"{url}\"
+{source}
 snapshot = \"never\"
-slot = \"{slot}\"
-publication = \"{publication}\"
 
 [encode]
 format = \"{format}\"
@@ -70,9 +74,7 @@ listen = \"off\"
 format = \"json\"
 ",
             name = self.name,
-            url = self.url,
-            slot = self.slot,
-            publication = self.publication,
+            source = self.source,
             format = self.format,
         )
     }
@@ -81,12 +83,9 @@ format = \"json\"
 /// A pipeline in Avro that begins now, and the topic that its messages go to.
 pub async fn begin(binary: &Path, database: &Database<'_>, kafka: &Kafka) -> (Headwater, String) {
     let name = unique("bench");
-    let slot = format!("headwater_{name}");
     let pipeline = Pipeline {
         name: &name,
-        url: database.url(),
-        slot: &slot,
-        publication: &slot,
+        source: format!("url = \"{}\"", database.url()),
         format: "avro",
         kafka: Some(kafka),
     };

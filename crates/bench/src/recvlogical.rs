@@ -1,23 +1,19 @@
-//! PostgreSQL's own reader, to /dev/null: the yardstick.
+//! PostgreSQL's own reader: the yardstick.
 
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use crate::backlog::Backlog;
-use crate::meter::{Meter, Used};
+use headwater_testkit::unique;
 
-pub struct Took {
-    pub time: Duration,
-    pub reader: Used,
-    pub walsender: Used,
-}
+use crate::backlog::postgres::Backlog;
+use crate::yardstick::{self, Took};
 
 /// Reads the whole backlog through a slot of its own.
-pub async fn drain(backlog: &Backlog<'_>, publication: &str, binary: bool) -> Took {
-    let slot = backlog.slot().await;
+pub async fn drain(backlog: &Backlog<'_>, options: &[&str]) -> Took {
+    let slot = unique("bench");
+    backlog.slot(&slot).await;
     let postgres = backlog.database.postgres();
-    let begun = Instant::now();
-    let mut reader = Command::new(postgres.program("pg_recvlogical"))
+    let mut command = Command::new(postgres.program("pg_recvlogical"));
+    command
         .args([
             "--start",
             "--no-loop",
@@ -30,21 +26,8 @@ pub async fn drain(backlog: &Backlog<'_>, publication: &str, binary: bool) -> To
         .arg(format!("--slot={slot}"))
         .arg(format!("--endpos={}", backlog.end))
         .args(["--option=proto_version=1", "--option=messages=true"])
-        .arg(format!("--option=publication_names={publication}"))
-        .arg(format!("--option=binary={binary}"))
-        .stdin(Stdio::null())
-        .spawn()
-        .expect("pg_recvlogical starts");
-    let used = Meter::begin(reader.id());
-    let walsender = Meter::begin(backlog.walsender().await);
-    let status = tokio::task::spawn_blocking(move || reader.wait()).await;
-    let time = begun.elapsed();
-    assert!(status.unwrap().unwrap().success(), "pg_recvlogical failed");
-    let took = Took {
-        time,
-        reader: used.end(),
-        walsender: walsender.end(),
-    };
+        .args(options);
+    let took = yardstick::drain(command, backlog).await;
     backlog.drop_slot(&slot).await;
     took
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 pub const PARTITIONS: i32 = 6;
@@ -57,7 +58,13 @@ fn messages(consumer: &BaseConsumer, topic: &str) -> u64 {
         ends.add_partition_offset(topic, partition, Offset::End)
             .unwrap();
     }
-    let found = consumer.offsets_for_times(ends, PATIENCE).unwrap();
+    let found = match consumer.offsets_for_times(ends, PATIENCE) {
+        // A topic that was just made: nobody can have written to it.
+        Err(KafkaError::MetadataFetch(
+            RDKafkaErrorCode::LeaderNotAvailable | RDKafkaErrorCode::NotLeaderForPartition,
+        )) => return 0,
+        found => found.unwrap(),
+    };
     let offsets = found.elements().into_iter().map(|it| match it.offset() {
         Offset::Offset(offset) => u64::try_from(offset).unwrap(),
         _ => 0,

@@ -1,8 +1,9 @@
 //! `walsender`: what the server pays for binary values, for the publication's row filter, and for its list of columns.
 
-use crate::backlog::{self, Backlog, Shape};
+use crate::backlog::Shape;
+use crate::backlog::postgres::{self, Backlog};
 use crate::figure::Figure;
-use crate::page::{Section, said_by};
+use crate::page::Section;
 use crate::recvlogical;
 
 /// Publication, and what it does.
@@ -14,12 +15,8 @@ const PUBLICATIONS: [(&str, &str); 4] = [
 ];
 
 pub async fn measure(rows: u32, rounds: usize) -> Section {
-    let postgres = backlog::server();
-    let version = said_by(
-        &postgres.program("postgres").display().to_string(),
-        &["--version"],
-    );
-    let mut section = Section::new("Walsender", &version);
+    let postgres = postgres::server();
+    let mut section = Section::new("Walsender", &postgres::version(&postgres));
     section.line(&format!(
         "What PostgreSQL itself pays to send {rows} rows of an outbox (a thousand a transaction) to `pg_recvlogical`, in processor time of its walsender for a \
          row of the table, sentinels included; {rounds} rounds, the middle one, and from where to where they went. The list names all 13 columns.\n"
@@ -66,8 +63,12 @@ async fn rounds_of(backlog: &Backlog<'_>, rows: u32, rounds: usize) -> Vec<Figur
     let mut figures: Vec<Figure> = ways().map(|_| Figure::default()).collect();
     for _ in 0..rounds {
         for ((publication, what, binary), figure) in ways().zip(&mut figures) {
-            let took = recvlogical::drain(backlog, publication, binary).await;
-            let micros = took.walsender.cpu.as_secs_f64() * 1e6 / f64::from(rows);
+            let options = [
+                format!("--option=publication_names={publication}"),
+                format!("--option=binary={binary}"),
+            ];
+            let took = recvlogical::drain(backlog, &options.each_ref().map(String::as_str)).await;
+            let micros = took.sender.cpu.as_secs_f64() * 1e6 / f64::from(rows);
             eprintln!("{what}, binary {binary}: {micros:.2} µs");
             figure.add(micros);
         }

@@ -142,6 +142,12 @@ impl Mysql {
         self.folder.join("s")
     }
 
+    /// Of the server's process, which runs.
+    pub fn pid(&self) -> u32 {
+        let process = self.process();
+        process.as_ref().expect("it runs").pid()
+    }
+
     /// One of the server's own programs, such as `mysqlbinlog`.
     pub fn program(&self, name: &str) -> PathBuf {
         programs(self.server).join("usr/bin").join(name)
