@@ -149,6 +149,8 @@ on_every_binlog!(peek_follows_new_rows: "follow", shared server, shared kafka);
 async fn peek_follows_new_rows(scene: Scene<'_, MysqlDatabase<'_>>) {
     // GIVEN a pipeline that does not run, and somebody who follows its table
     scene.init();
+    // The server has not noticed yet that init's own reading is over.
+    scene.database.end_readers().await;
     let mut peek = scene.spawn(&["peek", "--follow"]);
     let end = Instant::now() + LIMIT;
     while scene.database.readers().await == 0 {

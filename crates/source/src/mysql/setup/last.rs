@@ -18,7 +18,7 @@ use crate::Error;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Read as a run would read it first, under the pipeline's own number: whoever asks holds the lock. `None` where the log cannot
+/// Read as a run would read it first, under another number than the pipeline's own, which may be somebody's. `None` where the log cannot
 /// be asked for it by name, or does not answer soon: then nothing can be compared until a transaction was read.
 pub(super) async fn of(
     position: &Position,
@@ -82,7 +82,7 @@ async fn first_after(
         Gtids::None => From::At(early.file.to_string(), early.offset),
     };
     let session = Session::open(settings).await?;
-    let mut stream = Stream::begin(session, &from).await?;
+    let mut stream = Stream::begin(session.guest(), &from).await?;
     let (schema, table) = (&settings.schema, &settings.table);
     let layout = identity.layout.clone();
     let mut rows = Rows::new(identity.flavor, schema, table, early, layout, false)
