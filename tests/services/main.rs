@@ -25,6 +25,7 @@ mod secrets;
 mod settings;
 mod several_hosts;
 mod skips;
+mod snapshot;
 mod stop;
 mod tls;
 mod writers;

@@ -1,6 +1,7 @@
 //! Microseconds since 1970 as ISO-8601 text, and days as dates; proleptic Gregorian, any year.
 
 use std::fmt;
+use std::str::FromStr;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
@@ -31,6 +32,79 @@ impl fmt::Display for Instant {
         }
         f.write_str(std::str::from_utf8(&text[start..]).unwrap_or_default())
     }
+}
+
+/// What is not a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAMoment;
+
+impl fmt::Display for NotAMoment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "is no moment; 2026-06-11T10:22:47Z is wanted, or less of it (2026-06-11), or with another zone (+02:00)",
+        )
+    }
+}
+
+impl std::error::Error for NotAMoment {}
+
+/// ISO-8601, with a blank or a T between date and time; UTC unless it says otherwise.
+impl FromStr for Instant {
+    type Err = NotAMoment;
+
+    fn from_str(text: &str) -> Result<Instant, NotAMoment> {
+        moment(text).ok_or(NotAMoment)
+    }
+}
+
+fn moment(text: &str) -> Option<Instant> {
+    let (date, rest) = text.split_at_checked(10).unwrap_or((text, ""));
+    let [year, month, day] = parts(date, '-')?;
+    let mut seconds = days(year, month, day)?.checked_mul(86_400)?;
+    if rest.is_empty() {
+        return Some(Instant(seconds.checked_mul(1_000_000)?));
+    }
+    let rest = rest.strip_prefix(['T', ' '])?;
+    let at = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
+    let (time, zone) = rest.split_at(at);
+    seconds -= offset(zone)?;
+    let (whole, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let whole = if whole.matches(':').count() == 1 {
+        format!("{whole}:00")
+    } else {
+        whole.to_owned()
+    };
+    let [hour, minute, second] = parts(&whole, ':')?;
+    if hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    seconds += hour * 3600 + minute * 60 + second;
+    let is_number = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());
+    let micros = format!("{fraction:0<6}");
+    let micros = micros.get(..6).filter(|_| is_number)?.parse::<i64>().ok()?;
+    Some(Instant(
+        seconds.checked_mul(1_000_000)?.checked_add(micros)?,
+    ))
+}
+
+/// Three numbers of digits alone.
+fn parts(text: &str, between: char) -> Option<[i64; 3]> {
+    let number = |part: &str| {
+        let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        digits.then(|| part.parse().ok()).flatten()
+    };
+    let parts: Vec<i64> = text.split(between).map(number).collect::<Option<_>>()?;
+    parts.try_into().ok()
+}
+
+/// Seconds east of Greenwich.
+fn offset(zone: &str) -> Option<i64> {
+    let Some(sign) = zone.chars().next().filter(|sign| *sign != 'Z') else {
+        return (zone.len() < 2).then_some(0);
+    };
+    let [hours, minutes, _] = parts(&format!("{}:0", zone.get(1..)?), ':')?;
+    let seconds = hours * 3600 + minutes * 60;
+    Some(if sign == '-' { -seconds } else { seconds })
 }
 
 /// Fills the place with a number's last digits.
@@ -100,6 +174,37 @@ mod tests {
             (-62_167_219_200_000_001, "-000001-12-31T23:59:59.999999Z"),
         ] {
             assert_eq!(Instant(micros).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_moment_is_read_as_it_is_told_or_shorter() {
+        for micros in [0, 1_781_234_567_000_123, -1, 951_782_400_000_000] {
+            assert_eq!(Instant(micros).to_string().parse(), Ok(Instant(micros)));
+        }
+        let noon = Ok(Instant(1_781_265_600_000_000));
+        for text in [
+            "2026-06-12T12:00:00Z",
+            "2026-06-12 12:00",
+            "2026-06-12T14:00:00.000000+02:00",
+            "2026-06-12T07:30:00.0-04:30",
+        ] {
+            assert_eq!(text.parse(), noon, "{text}");
+        }
+        assert_eq!("1970-01-02".parse(), Ok(Instant(86_400_000_000)));
+        for text in [
+            "",
+            "today",
+            "2026-13-01",
+            "2026-06-12T",
+            "2026-06-12T25:00:00Z",
+            "2026-06-12T12:00:00ZZ",
+            "2026-06-12T12:00:00+2",
+            "2026-06-12T12:00:00.x",
+            "2026-06-12T12",
+            "+026-06-12",
+        ] {
+            assert_eq!(text.parse::<Instant>(), Err(NotAMoment), "{text}");
         }
     }
 

@@ -17,3 +17,4 @@ pub mod row;
 pub mod sink;
 pub mod source;
 pub mod trouble;
+pub mod window;

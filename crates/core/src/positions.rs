@@ -1,11 +1,14 @@
 //! Where a pipeline's position is remembered, and which of several records counts.
 
+use std::cmp::Ordering;
+use std::fmt;
 use std::future::Future;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::trouble::Trouble;
+use crate::window::Key;
 
 /// The version of the record's own layout.
 pub const FORMAT: u32 = 1;
@@ -31,6 +34,45 @@ pub struct Record {
     /// The row that ended the last run, if one did: the next start tries it before anything is published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Blocked>,
+    /// The rows that were there before the log began are still to be published, all or some of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
+}
+
+/// How far the rows that were there before the log began have been published.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// When its first view of the table was taken, ISO-8601; the record's position is that of this view. None: it has not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<String>,
+    /// How many views were taken. In any but the first, rows are seen that the log has too.
+    pub views: u32,
+    /// How many events were published.
+    pub rows: u64,
+    /// About how many there were, when it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<u64>,
+    /// The last row that was published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Key>,
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.after {
+            None => f.write_str("the beginning of the snapshot"),
+            Some(after) => write!(f, "{} rows of the snapshot, up to {after}", self.rows),
+        }
+    }
+}
+
+impl PartialOrd for Snapshot {
+    fn partial_cmp(&self, other: &Snapshot) -> Option<Ordering> {
+        match self.rows.cmp(&other.rows) {
+            Ordering::Equal if self != other => None,
+            order => Some(order),
+        }
+    }
 }
 
 /// A row that could not be published.
@@ -90,6 +132,7 @@ mod tests {
             written_at: String::new(),
             headwater: String::new(),
             blocked: None,
+            snapshot: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::future::Future;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::positions::Record;
+use crate::positions::{Record, Snapshot};
 use crate::row::Row;
 use crate::trouble::Trouble;
 
@@ -18,6 +18,8 @@ pub enum Item<P> {
     Mark(P),
     /// The server waits for our confirmation before it can go on (it is shutting down): do not put it off.
     Hurry,
+    /// All rows were handed over, and nothing will come after this. A log has no end; a snapshot has.
+    End,
 }
 
 /// A log that is being read.
@@ -60,6 +62,11 @@ pub trait Source: Send {
         None
     }
 
+    /// Writes a position into the record that is to be remembered.
+    fn enter(position: &Self::Position, record: &mut Record) {
+        record.position = serde_json::to_value(position).unwrap_or_default();
+    }
+
     /// Tells the database that everything up to `position` is done with. Only the ledger's word may come here.
     fn confirm(
         &mut self,
@@ -73,6 +80,8 @@ pub trait Source: Send {
 /// A database whose log can be opened, again and again.
 pub trait Origin: Send {
     type Source: Source;
+    /// The rows that were there before the log began; it is confirmed what was remembered of it, as a log is.
+    type Snapshot: Source<Position = Snapshot, Error = <Self::Source as Source>::Error>;
 
     /// Waits until this pipeline is ours alone (others stand by meanwhile), or makes sure that it still is.
     fn lock(&mut self) -> impl Future<Output = Result<(), <Self::Source as Source>::Error>> + Send;
@@ -83,4 +92,12 @@ pub trait Origin: Send {
         &mut self,
         record: &Record,
     ) -> impl Future<Output = Result<Self::Source, <Self::Source as Source>::Error>> + Send;
+
+    /// Takes a view of the table, behind the row that was published last. The first view belongs to a place in the log: position,
+    /// source and snapshot of `record` say so from then on, and `record` is remembered before a row is asked for. A log that can not
+    /// be read from there any more is fatal, as it is for `open`.
+    fn snapshot(
+        &mut self,
+        record: &mut Record,
+    ) -> impl Future<Output = Result<Self::Snapshot, <Self::Source as Source>::Error>> + Send;
 }

@@ -116,6 +116,22 @@ const METRICS: &[Metric] = &[
         read: Read::One(|it, _| known(it.tally.unknown_members)),
     },
     Metric {
+        name: "headwater_snapshot_rows", kind: "gauge", label: None,
+        meaning: "While the rows that were there before are being published: how many of them are.",
+        read: Read::One(|it, _| it.snapshot.map(|part| number(part.rows))),
+    },
+    Metric {
+        name: "headwater_snapshot_rows_expected", kind: "gauge", label: None,
+        meaning: "The same: about how many there were when that began. Absent if the database could not tell.",
+        read: Read::One(|it, _| it.snapshot.and_then(|part| part.expected).map(number)),
+    },
+    Metric {
+        name: "headwater_snapshot_again_total", kind: "counter", label: None,
+        meaning: "Events that a snapshot published after an interruption, and that are younger than its beginning: they come \
+                  from the log too.",
+        read: Read::One(|it, _| known(it.tally.again)),
+    },
+    Metric {
         name: "headwater_in_flight_messages", kind: "gauge", label: None,
         meaning: "Messages that were handed to the broker's client and are not acked; at most `sink.max_in_flight.messages`.",
         read: Read::One(|it, _| size(it.in_flight_messages)),
@@ -134,7 +150,7 @@ const METRICS: &[Metric] = &[
     Metric {
         name: "headwater_delivery_seconds", kind: "histogram", label: None,
         meaning: "From a transaction's commit, by the database's clock, to the broker's ack, by Headwater's. Only where the \
-                  log tells the commit's time: PostgreSQL.",
+                  log tells the commit's time: PostgreSQL, MySQL, and MariaDB (in whole seconds).",
         read: Read::Latency,
     },
     Metric {

@@ -144,6 +144,7 @@ mod tests {
             written_at: "2026-01-01T00:00:00Z".into(),
             headwater: "0.1.0".into(),
             blocked: None,
+            snapshot: None,
         }
     }
 

@@ -6,6 +6,7 @@ pub mod mysql;
 pub mod postgres;
 pub mod sqlite;
 
+mod course;
 mod server;
 mod silence;
 mod tls;

@@ -16,6 +16,7 @@ mod json;
 mod learned;
 mod lock;
 mod login;
+mod look;
 #[cfg(any(test, feature = "bench"))]
 mod made;
 mod packet;
@@ -34,7 +35,9 @@ mod stream;
 mod table;
 mod value;
 mod verdict;
+mod view;
 mod walk;
+mod watch;
 
 use std::sync::Arc;
 
@@ -47,11 +50,12 @@ use tracing::info;
 
 pub use flavor::Flavor;
 pub use gtid::{Gtid, GtidList, GtidSet, Gtids, MariaDbGtid, MySqlGtid, NotAGtid, Sid};
+pub use look::{each_latest, follow, latest};
 pub use position::{Identity, Last, Layout, LayoutColumn, Position, Prepared};
 pub use rights::rights;
 pub use settings::Settings;
 pub use setup::{Begun, check, count_events, init, named, present};
-pub use snapshot::{each_latest, follow, latest};
+pub use snapshot::Existing;
 
 use crate::Error;
 use crate::silence::Silence;
@@ -91,6 +95,7 @@ impl MySql {
 
 impl Origin for MySql {
     type Source = Log;
+    type Snapshot = Existing;
 
     async fn lock(&mut self) -> Result<(), Error> {
         if self.lock.as_ref().is_some_and(|lock| !lock.is_lost()) {
@@ -147,6 +152,11 @@ impl Origin for MySql {
             ended: None,
         })
     }
+
+    async fn snapshot(&mut self, record: &mut Record) -> Result<Existing, Error> {
+        let lock = self.lock.as_ref().ok_or_else(lock_lost)?;
+        Existing::open(lock, record).await
+    }
 }
 
 /// The identity and position of a record.
@@ -193,6 +203,21 @@ impl Log {
         }
     }
 
+    /// Whether everything before a place of the log was handed over.
+    fn has_reached(&self, file: &str, offset: u64) -> bool {
+        let (now, at) = self.rows.place();
+        // Files are numbered with leading zeros, and with more digits once those are used up.
+        (now.len(), now, at) >= (file.len(), file, offset)
+    }
+
+    /// A row, if the next thing that the log has is one.
+    async fn row(&mut self) -> Result<Option<headwater_core::row::Row>, Error> {
+        match self.step().await? {
+            Some(Item::Row(row)) => Ok(Some(row)),
+            _ => Ok(None),
+        }
+    }
+
     async fn event(&mut self) -> Result<Bytes, Error> {
         if self.lost.as_ref().is_some_and(|(lost, _)| is_lost(lost)) {
             return Err(lock_lost());
@@ -232,6 +257,26 @@ impl Log {
         // A process that was paused finds its time over before it hears what was said meanwhile.
         yield_now().await;
         self.at_once().await.ok_or(silent)
+    }
+
+    /// What is left of the last event, or else another event. Cancel-safe.
+    async fn step(&mut self) -> Result<Option<Item<Position>>, Error> {
+        if let Some(error) = &self.ended {
+            return Err(error.clone());
+        }
+        match self.rows.item() {
+            Ok(Some(item)) => return Ok(Some(item)),
+            Ok(None) => {}
+            Err(error) => {
+                self.end(error);
+                return Ok(None);
+            }
+        }
+        let event = self.event().await?;
+        if let Err(error) = self.rows.take(event) {
+            self.end(error);
+        }
+        Ok(None)
     }
 
     fn end(&mut self, error: Error) {
@@ -277,20 +322,8 @@ impl Source for Log {
 
     async fn next(&mut self) -> Result<Item<Position>, Error> {
         loop {
-            if let Some(error) = &self.ended {
-                return Err(error.clone());
-            }
-            match self.rows.item() {
-                Ok(Some(item)) => return Ok(item),
-                Ok(None) => {}
-                Err(error) => {
-                    self.end(error);
-                    continue;
-                }
-            }
-            let event = self.event().await?;
-            if let Err(error) = self.rows.take(event) {
-                self.end(error);
+            if let Some(item) = self.step().await? {
+                return Ok(item);
             }
         }
     }

@@ -6,6 +6,7 @@ mod decode;
 mod facts;
 mod learned;
 mod lock;
+mod look;
 mod pace;
 mod position;
 mod relay;
@@ -20,6 +21,7 @@ mod stream;
 mod timeline;
 mod value;
 mod verdict;
+mod view;
 mod watch;
 mod wire;
 
@@ -31,11 +33,12 @@ use tokio::sync::watch::Receiver;
 use tokio::task::yield_now;
 use tracing::info;
 
+pub use look::{each_latest, follow, latest};
 pub use position::{Identity, Lsn, NotAnLsn};
 pub use rights::rights;
 pub use settings::Settings;
 pub use setup::{Begun, check, count_events, dry_run, init, slot_position};
-pub use snapshot::{each_latest, follow, latest};
+pub use snapshot::Existing;
 
 use crate::Error;
 use crate::silence::Silence;
@@ -75,6 +78,7 @@ impl Postgres {
 
 impl Origin for Postgres {
     type Source = Log;
+    type Snapshot = Existing;
 
     async fn lock(&mut self) -> Result<(), Error> {
         if self.lock.as_ref().is_some_and(|lock| !lock.is_lost()) {
@@ -146,6 +150,11 @@ impl Origin for Postgres {
             confirmed: None,
             learned: Arc::clone(learned),
         })
+    }
+
+    async fn snapshot(&mut self, record: &mut Record) -> Result<Existing, Error> {
+        let lock = self.lock.as_ref().ok_or_else(lock_lost)?;
+        Existing::open(lock, record).await
     }
 }
 

@@ -12,6 +12,7 @@ mod lock;
 mod position;
 mod rows;
 pub mod setup;
+mod snapshot;
 mod stream;
 mod value;
 
@@ -26,6 +27,7 @@ use crate::Error;
 use stream::Stream;
 
 pub use position::{Identity, Position};
+pub use snapshot::Existing;
 
 /// Which table of which file to follow, and for which pipeline.
 #[derive(Debug, Clone)]
@@ -59,6 +61,7 @@ impl Sqlite {
 
 impl Origin for Sqlite {
     type Source = Tail;
+    type Snapshot = Existing;
 
     async fn lock(&mut self) -> Result<(), Error> {
         let path = lock::path(&self.settings)?;
@@ -81,6 +84,10 @@ impl Origin for Sqlite {
             rows: Vec::new().into_iter(),
             mark: None,
         })
+    }
+
+    async fn snapshot(&mut self, record: &mut Record) -> Result<Existing, Error> {
+        Existing::open(&self.settings, record).await
     }
 }
 

@@ -47,6 +47,19 @@ impl Verdict {
         );
     }
 
+    /// Nothing lost, doubled or foreign, in whatever order: a snapshot can only go by what the table holds.
+    #[track_caller]
+    pub fn assert_each_once(&self) {
+        let once = self.lost.is_empty() && self.doubled.is_empty();
+        assert!(once && self.foreign.is_empty(), "{self}");
+    }
+
+    /// Nothing lost or foreign, in whatever order.
+    #[track_caller]
+    pub fn assert_each(&self) {
+        assert!(self.lost.is_empty() && self.foreign.is_empty(), "{self}");
+    }
+
     /// Nothing doubled either.
     #[track_caller]
     pub fn assert_exactly_once(&self) {

@@ -9,6 +9,8 @@ pub struct Pipeline {
     /// Copies of the positions topic.
     pub replication: u32,
     pub log_level: String,
+    /// What becomes of rows that are there already; nothing unless a test says otherwise.
+    pub snapshot: String,
     /// Further lines of `[source]`.
     pub source: String,
     /// The lines of `[encode]`; JSON unless a test says otherwise.
@@ -29,6 +31,7 @@ impl Pipeline {
             brokers: brokers.to_owned(),
             replication: 1,
             log_level: "debug".to_owned(),
+            snapshot: "never".to_owned(),
             source: String::new(),
             encode: "format = \"json\"".to_owned(),
             sink: String::new(),
@@ -52,7 +55,7 @@ impl Pipeline {
 
 [source]
 url = "{url}"
-snapshot = "never"
+snapshot = "{snapshot}"
 {source}
 
 [encode]
@@ -76,6 +79,7 @@ level = "{level}"
 "#,
             name = self.name,
             url = self.source_url,
+            snapshot = self.snapshot,
             source = self.source,
             encode = self.encode,
             brokers = self.brokers,

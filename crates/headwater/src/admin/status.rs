@@ -16,6 +16,10 @@ pub fn json(pipeline: &str, figures: &Figures, now: i64) -> Value {
         "ready": figures.is_ready(),
         "waiting_for": figures.waiting_for(),
         "run": figures.run,
+        "snapshot": figures.snapshot.map(|part| json!({
+            "rows": part.rows, "expected": part.expected, "rows_per_second": part.rate, "seconds_left": part.rest(),
+        })),
+        "snapshot_again": tally.again,
         "rows": tally.rows,
         "published": tally.delivered,
         "skipped": named(Skip::ALL.map(Skip::name), tally.skipped),

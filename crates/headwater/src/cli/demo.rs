@@ -141,6 +141,7 @@ async fn pipeline(config: &Config, delivered: &Delivered, mut stop: Stop) -> Res
         },
         preparer: parts::preparer(config)?,
         bound: parts::bound(config),
+        snapshot_only: false,
         tally: Tally::default(),
         board: Board::default(),
     };

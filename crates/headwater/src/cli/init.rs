@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headwater_core::positions::{FORMAT, Positions, Record};
+use headwater_core::positions::{self, FORMAT, Positions, Record};
 use headwater_core::rights::Rights;
 use headwater_core::source::Origin;
 use headwater_source::mysql::{self, MySql};
@@ -132,13 +132,23 @@ async fn make(
         write(positions, &empty_record(config)).await?;
     }
     let (beginning, done) = begin(config, &database, count_to(config)).await?;
+    let at = beginning.at.clone();
     made.extend(done);
-    made.push(format!(
-        "position record of pipeline {}: begins at {}",
-        config.name(),
-        beginning.at
-    ));
-    write(positions, &first_record(config, 0, beginning)).await?;
+    let record = Record {
+        snapshot: snapshot(config),
+        ..first_record(config, 0, beginning)
+    };
+    made.push(match record.snapshot {
+        Some(_) => format!(
+            "position record of pipeline {}: begins with a snapshot of the rows that are there",
+            config.name()
+        ),
+        None => format!(
+            "position record of pipeline {}: begins at {at}",
+            config.name()
+        ),
+    });
+    write(positions, &record).await?;
     Ok(made)
 }
 
@@ -212,7 +222,15 @@ async fn begin(
 
 /// Up to where existing rows are counted, if the user has to know of them: they are never passed over without a word.
 fn count_to(config: &Config) -> Option<u64> {
-    (config.source().snapshot != Some(Snapshot::Never)).then_some(COUNT)
+    config.source().snapshot.is_none().then_some(COUNT)
+}
+
+/// Rows that are there will be published by `run`, before anything else.
+fn snapshot(config: &Config) -> Option<positions::Snapshot> {
+    match config.source().snapshot {
+        Some(Snapshot::Initial | Snapshot::Only) => Some(positions::Snapshot::default()),
+        Some(Snapshot::Never) | None => None,
+    }
 }
 
 /// A first look, before anything is made.
@@ -238,9 +256,9 @@ fn rows_are_there(config: &Config, count: u64) -> Exit {
         count => format!("{count} events"),
     };
     Exit::Configuration(format!(
-        "the table {} holds {count} already, and source.snapshot is not set. snapshot = \"never\": they are not \
-         published, only those committed from now on. (Publishing them first, snapshot = \"initial\", is not built yet.) \
-         {}",
+        "the table {} holds {count} already, and source.snapshot is not set. snapshot = \"initial\": they are published first, in \
+         the order of event_date, then those committed from now on. snapshot = \"only\": they are published, and nothing else. \
+         snapshot = \"never\": they are not published, only those committed from now on. {}",
         config.source().table,
         match config.source().database {
             config::Database::Postgres(_) => "No slot was made, and no position",
@@ -291,6 +309,7 @@ pub fn first_record(config: &Config, run: u64, beginning: Beginning) -> Record {
         written_at: clock::now().to_string(),
         headwater: env!("CARGO_PKG_VERSION").into(),
         blocked: None,
+        snapshot: None,
     }
 }
 

@@ -1,15 +1,23 @@
 //! `headwater run`: carries events until told to stop.
 
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
 use headwater_core::disposition::Skip;
 use headwater_core::source::Origin;
 use headwater_source::{mysql::MySql, postgres::Postgres, sqlite::Sqlite};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
 use tracing::info;
 
 use super::Exit;
 use crate::admin;
-use crate::config::Config;
+use crate::config::{Config, Snapshot};
 use crate::parts::{self, Database, Outlet};
-use crate::pipeline::{Board, Pipeline, Preparer, Stop, Tally, supervise};
+use crate::pipeline::{Board, Figures, Pipeline, Preparer, Stop, Tally, supervise};
+
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
 pub async fn run(config: &Config, init: bool) -> Result<(), Exit> {
     // First of all: what cannot be encoded need not be opened.
@@ -60,12 +68,36 @@ async fn carry<O: Origin>(
         destination,
         preparer,
         bound: parts::bound(config),
+        snapshot_only: config.source().snapshot == Some(Snapshot::Only),
         tally: Tally::default(),
         board,
     };
+    let told = progress(pipeline.board.watch());
     let ended = supervise(&mut pipeline, &mut stop).await;
+    told.abort();
     tell(&pipeline.tally);
     ended.map_err(|trouble| Exit::trouble(&*trouble))
+}
+
+/// How far a snapshot has come, in one line of the terminal, if there is one.
+fn progress(mut board: watch::Receiver<Figures>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if !std::io::stderr().is_terminal() {
+            return;
+        }
+        let mut shown = false;
+        while board.changed().await.is_ok() {
+            let part = board.borrow_and_update().snapshot;
+            match part {
+                // To the line's beginning, and what was there before is cleared.
+                Some(part) => eprint!("\r\x1b[2Ksnapshot: {part}"),
+                None if shown => eprintln!(),
+                None => {}
+            }
+            shown = part.is_some();
+            sleep(PROGRESS_EVERY).await;
+        }
+    })
 }
 
 fn tell(tally: &Tally) {

@@ -518,12 +518,12 @@ fn what_is_known_but_not_built_is_refused() {
         refused(&format!("{blank}[{section}]\n{line}\n"), key);
     }
     refused("\ndelivery = \"exactly-once\"\n", "sink.delivery");
-    let snapshot = changed("\n[encode]", "snapshot = \"initial\"\n\n[encode]");
+    let snapshot = changed("\n[encode]", "snapshot = \"first\"\n\n[encode]");
     let server = changed("\n[encode]", "server_id = 5400\n\n[encode]");
     assert_problems(&[
         (
             &snapshot,
-            "conf/hw.toml:5: source.snapshot: \"initial\" is known but not built yet; built so far: never",
+            "conf/hw.toml:5: source.snapshot: cannot be \"first\"; wanted is one of initial, never, only",
         ),
         (
             &server,

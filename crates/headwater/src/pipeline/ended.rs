@@ -16,6 +16,8 @@ pub enum Ended {
     Overdue {
         again: u64,
     },
+    /// A snapshot has handed over all its rows.
+    Complete,
     /// The broker does not answer.
     Unanswered,
     /// A row cannot be published.

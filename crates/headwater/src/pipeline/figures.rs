@@ -1,5 +1,6 @@
 //! What a pipeline shows of itself: counted by the loop, published now and then, read by whoever asks. Nothing decides by it.
 
+use std::fmt;
 use std::time::Duration;
 
 use headwater_core::disposition::Skip;
@@ -23,6 +24,8 @@ pub struct Tally {
     /// Members of payloads that were dropped because their schema does not have them.
     pub unknown_members: u64,
     pub reconnects: [u64; Cause::ALL.len()],
+    /// Events of a snapshot that went on after an interruption, younger than its beginning: the log has them too.
+    pub again: u64,
     pub latency: Latency,
 }
 
@@ -105,6 +108,38 @@ pub enum Doing {
     Stopping,
 }
 
+/// How far a snapshot has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub rows: u64,
+    /// About how many there were when it began.
+    pub expected: Option<u64>,
+    /// Rows a second, since this process began with it.
+    pub rate: u64,
+}
+
+impl Part {
+    /// About how many seconds are left.
+    pub fn rest(&self) -> Option<u64> {
+        let left = self.expected?.saturating_sub(self.rows);
+        left.checked_div(self.rate)
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rows)?;
+        if let Some(expected) = self.expected {
+            write!(f, " of about {expected}")?;
+        }
+        write!(f, " rows, {} rows/s", self.rate)?;
+        match self.rest() {
+            Some(rest) => write!(f, ", about {rest} s left"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Since when the oldest event that is not delivered has been waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lag {
@@ -122,6 +157,8 @@ pub struct Figures {
     pub tally: Tally,
     /// The run's number.
     pub run: Option<u64>,
+    /// While rows that were there before are being published.
+    pub snapshot: Option<Part>,
     pub in_flight_messages: usize,
     pub in_flight_bytes: usize,
     /// What the broker's client holds.
@@ -144,6 +181,7 @@ impl Figures {
             doing: Doing::Starting,
             tally: Tally::default(),
             run: None,
+            snapshot: None,
             in_flight_messages: 0,
             in_flight_bytes: 0,
             queued: None,
@@ -195,6 +233,10 @@ impl Figures {
             }
             Doing::Carrying if self.at.elapsed() >= STALE => {
                 format!("it has not moved for {} s", self.at.elapsed().as_secs())
+            }
+            Doing::Carrying if self.snapshot.is_some() => {
+                let part = self.snapshot.map_or_else(String::new, |part| part.to_string());
+                format!("it publishes the rows that were there before: {part}")
             }
             Doing::Carrying if messages == 0 => "nothing: it waits for new rows".into(),
             Doing::Carrying => format!("it waits for the acks of {messages} messages"),

@@ -56,6 +56,10 @@ pub struct Run<'a, P, K, R> {
     /// How many the preparer had dropped when it was last asked.
     unknown_members: u64,
     event_time: Option<i64>,
+    /// Writes a position into the record, as its source wants it.
+    enter: fn(&P, &mut Record),
+    /// Events of this date or later are in the log too, or may be.
+    again_since: Option<i64>,
     /// Since when an answer of the broker has been awaited.
     unanswered: Option<Instant>,
     ticks: Ticks,
@@ -68,7 +72,7 @@ where
     R: Positions,
 {
     pub fn new(
-        record: Record,
+        (record, enter): (Record, fn(&P, &mut Record)),
         bound: Bound,
         preparer: &'a mut Preparer,
         (sink, positions): (&'a mut K, &'a mut R),
@@ -84,6 +88,8 @@ where
             last_mark: None,
             unknown_members: preparer.unknown_members(),
             event_time: None,
+            enter,
+            again_since: again_since(&record),
             unanswered: None,
             ticks: Ticks::begin(),
             record,
@@ -172,6 +178,7 @@ where
                 self.hurry();
                 Ok(())
             }
+            Item::End => Err(Ended::Complete),
         }
     }
 
@@ -182,6 +189,8 @@ where
         match outcome {
             Ok(Outcome::Publish { event_date }) => {
                 self.tally.events += 1;
+                self.tally.again +=
+                    u64::from(self.again_since.is_some_and(|since| event_date >= since));
                 self.event_time = Some(event_date);
                 Ok(())
             }
@@ -303,7 +312,8 @@ where
             return Ok(());
         };
         let event_time = due.event_time.map(|at| instant::Instant(at).to_string());
-        self.record.position = serde_json::to_value(&due.position).unwrap_or_default();
+        (self.enter)(&due.position, &mut self.record);
+        self.shown.published(self.record.snapshot.as_ref());
         self.record.event_time = event_time.or(self.record.event_time.take());
         self.record.format = FORMAT;
         self.record.written_at = clock::now().to_string();
@@ -355,6 +365,13 @@ where
             again: self.tally.events - self.memory.remembered_events(),
         }
     }
+}
+
+/// Since when a snapshot's rows may be in the log too: only its first view belongs to a place there.
+fn again_since(record: &Record) -> Option<i64> {
+    let snapshot = record.snapshot.as_ref().filter(|it| it.views > 1)?;
+    let begun = snapshot.begun.as_ref()?.parse::<instant::Instant>().ok()?;
+    Some(begun.0)
 }
 
 /// The next item, or, while there is no room for one, nothing but the loss of the log.

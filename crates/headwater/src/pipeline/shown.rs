@@ -3,16 +3,19 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use headwater_core::positions::Record;
+use headwater_core::positions::{Record, Snapshot};
 use headwater_core::source::Source;
 use serde::Deserialize as _;
 use tokio::time::Instant;
+use tracing::info;
 
-use super::figures::{Board, Doing, Figures, Lag, Latency, Tally};
+use super::figures::{Board, Doing, Figures, Lag, Latency, Part, Tally};
 use crate::clock;
 
 /// Figures are published at most this often.
 const EVERY: Duration = Duration::from_millis(200);
+/// How far a snapshot has come is logged this often.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 pub struct Shown<'a> {
     board: &'a Board,
@@ -24,6 +27,7 @@ pub struct Shown<'a> {
     /// In bytes: the last position that was confirmed, and the log's end.
     confirmed: Option<u64>,
     end: Option<u64>,
+    snapshot: Option<Pacing>,
 }
 
 /// What the loop has at this moment.
@@ -51,7 +55,19 @@ impl<'a> Shown<'a> {
             ages: Ages::default(),
             confirmed: None,
             end: None,
+            snapshot: None,
         }
+    }
+
+    /// How far a snapshot has been remembered; none: this is none, or it is over.
+    pub fn published(&mut self, snapshot: Option<&Snapshot>) {
+        let part = snapshot.map(|snapshot| {
+            let pacing = self
+                .snapshot
+                .get_or_insert_with(|| Pacing::begin(snapshot.rows));
+            pacing.part(snapshot)
+        });
+        self.board.show(|figures| figures.snapshot = part);
     }
 
     /// The run begins where the record stands.
@@ -127,6 +143,39 @@ impl<'a> Shown<'a> {
                 ..*figures
             };
         });
+    }
+}
+
+/// How fast a snapshot goes, and when that was last told.
+struct Pacing {
+    begun: Instant,
+    /// Rows that were published before.
+    before: u64,
+    told: Instant,
+}
+
+impl Pacing {
+    fn begin(before: u64) -> Pacing {
+        let now = Instant::now();
+        Pacing {
+            begun: now,
+            before,
+            told: now,
+        }
+    }
+
+    fn part(&mut self, snapshot: &Snapshot) -> Part {
+        let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let part = Part {
+            rows: snapshot.rows,
+            expected: snapshot.expected,
+            rate: (snapshot.rows - self.before) * 1000 / millis.max(1),
+        };
+        if self.told.elapsed() >= TELL_EVERY {
+            self.told = Instant::now();
+            info!(progress = %part, "publishing the rows that were there before");
+        }
+        part
     }
 }
 

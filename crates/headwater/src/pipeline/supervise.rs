@@ -41,6 +41,8 @@ pub struct Pipeline<O, D> {
     pub destination: D,
     pub preparer: Preparer,
     pub bound: Bound,
+    /// Nothing but the rows that were there before, and then the end.
+    pub snapshot_only: bool,
     pub tally: Tally,
     pub board: Board,
 }
@@ -99,6 +101,11 @@ pub async fn supervise<O: Origin, D: Destination>(
         }
         let trouble = match ended {
             Ended::Asked => return Ok(()),
+            Ended::Complete if pipeline.snapshot_only => {
+                info!("the snapshot is complete, and source.snapshot = \"only\" asks for no more");
+                return Ok(());
+            }
+            Ended::Complete => continue,
             Ended::Overdue { again } => {
                 warn!(
                     again,
@@ -154,18 +161,34 @@ async fn attempt<O: Origin, D: Destination>(
         Some(Err(ended)) => return ended,
         Some(Ok(opened)) => opened,
     };
-    let (mut source, record) = opened;
-    let Some((sink, positions)) = destination.as_mut() else {
+    let Some(destination) = destination.as_mut() else {
         unreachable!("opened a line ago")
     };
+    match opened {
+        Opened::Snapshot(source, record) => {
+            carry(pipeline, destination, source, record, stop).await
+        }
+        Opened::Log(source, record) => carry(pipeline, destination, source, record, stop).await,
+    }
+}
+
+/// Carries what a source has, until something ends it and all that can be settled is.
+async fn carry<S: Source, O, D: Destination>(
+    pipeline: &mut Pipeline<O, D>,
+    (sink, positions): &mut (D::Sink, D::Positions),
+    mut source: S,
+    record: Record,
+    stop: &mut Stop,
+) -> Ended {
     info!(
         name = %pipeline.name,
         run = record.run,
         position = %record.position,
+        snapshot = record.snapshot.as_ref().map(ToString::to_string),
         "carrying events"
     );
     let mut run = Run::new(
-        record,
+        (record, S::enter),
         pipeline.bound,
         &mut pipeline.preparer,
         (sink, positions),
@@ -177,7 +200,7 @@ async fn attempt<O: Origin, D: Destination>(
     match &ended {
         Ended::Asked => source.close().await,
         Ended::Overdue { .. } | Ended::Sink(_) => drop(source),
-        Ended::Failed(_) => {
+        Ended::Failed(_) | Ended::Complete => {
             if let Err(worse) = run.finish(source, stop).await {
                 return worse;
             }
@@ -193,20 +216,31 @@ async fn attempt<O: Origin, D: Destination>(
             }
         }
     }
-    if let Ended::Failed(failed) = &ended {
-        trial::remember(run.positions, &mut run.record, failed).await;
+    match ended {
+        Ended::Complete => match run.complete().await {
+            Ok(()) => Ended::Complete,
+            Err(worse) => worse,
+        },
+        Ended::Failed(failed) => {
+            trial::remember(run.positions, &mut run.record, &failed).await;
+            Ended::Failed(failed)
+        }
+        ended => ended,
     }
-    ended
 }
 
-type Opened<S> = (S, Record);
+/// What was opened, and the record that it goes on from.
+enum Opened<O: Origin> {
+    Snapshot(O::Snapshot, Record),
+    Log(O::Source, Record),
+}
 
 /// The lock, the record, the next run number, and the log, in this order: whoever holds the lock is alone, and whoever
 /// was before us has written its last record or can be told by its number.
 async fn open<O: Origin, D: Destination>(
     pipeline: &mut Pipeline<O, D>,
     destination: &mut Option<(D::Sink, D::Positions)>,
-) -> Result<Opened<O::Source>, Ended> {
+) -> Result<Opened<O>, Ended> {
     pipeline.board.doing(Doing::ReadingRecord);
     if destination.is_none() {
         *destination = Some(pipeline.destination.open().await.map_err(Ended::Sink)?);
@@ -219,9 +253,37 @@ async fn open<O: Origin, D: Destination>(
     pipeline.board.doing(Doing::ReadingRecord);
     let read = positions.read().await.map_err(broken)?;
     // A record without a position is left by an init that was killed: that pipeline never began.
-    let Some(mut record) = read.filter(Record::has_position) else {
+    let Some(record) = read.filter(Record::has_position) else {
         return Err(lost(NoRecord(pipeline.name.clone())));
     };
+    if record.snapshot.is_some() {
+        return view(pipeline, positions, record).await;
+    }
+    if pipeline.snapshot_only {
+        return Err(Ended::Complete);
+    }
+    log(pipeline, positions, record).await
+}
+
+/// The rows that were there before come first. Each of them is remembered by itself, so that nothing comes again before one that
+/// stopped the last run, and it is not tried beforehand.
+async fn view<O: Origin, D>(
+    pipeline: &mut Pipeline<O, D>,
+    positions: &mut impl Positions,
+    mut record: Record,
+) -> Result<Opened<O>, Ended> {
+    pipeline.board.doing(Doing::Opening);
+    let source = pipeline.origin.snapshot(&mut record).await.map_err(lost)?;
+    record.blocked = None;
+    begin(positions, &mut record).await?;
+    Ok(Opened::Snapshot(source, record))
+}
+
+async fn log<O: Origin, D>(
+    pipeline: &mut Pipeline<O, D>,
+    positions: &mut impl Positions,
+    mut record: Record,
+) -> Result<Opened<O>, Ended> {
     if let Some(blocked) = record.blocked.clone() {
         // The number first: a trial can last, and whoever takes the lock over meanwhile takes the next one.
         begin(positions, &mut record).await?;
@@ -240,7 +302,7 @@ async fn open<O: Origin, D: Destination>(
     let source = pipeline.origin.open(&record).await.map_err(lost)?;
     record.source = source.identity();
     begin(positions, &mut record).await?;
-    Ok((source, record))
+    Ok(Opened::Log(source, record))
 }
 
 /// Takes the next run number.

@@ -2,6 +2,7 @@
 //! told to. What real servers can show is tested on real servers.
 
 mod blocked;
+mod snapshot;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -116,6 +117,7 @@ struct FakeOrigin {
 
 impl Origin for FakeOrigin {
     type Source = FakeSource;
+    type Snapshot = snapshot::FakeSnapshot;
 
     async fn lock(&mut self) -> Result<(), Scripted> {
         Ok(())
@@ -132,6 +134,14 @@ impl Origin for FakeOrigin {
             gone: Arc::clone(&self.gone),
             diary: self.diary.clone(),
         })
+    }
+
+    async fn snapshot(&mut self, record: &mut Record) -> Result<snapshot::FakeSnapshot, Scripted> {
+        Ok(snapshot::FakeSnapshot::open(
+            record,
+            &self.says,
+            &self.diary,
+        ))
     }
 }
 
@@ -303,6 +313,7 @@ impl Stage {
                 vec![Route::parse("t", "{model_id}").unwrap()],
             ),
             bound,
+            snapshot_only: false,
             tally: Tally::default(),
             board: Board::default(),
         };
@@ -381,6 +392,7 @@ fn first_record() -> Record {
         written_at: String::new(),
         headwater: String::new(),
         blocked: None,
+        snapshot: None,
     }
 }
 

@@ -130,6 +130,7 @@ where
                 Item::Mark(position) if self.is_over(&position) => return Ok(self.found()),
                 // There is nothing to confirm; and a server that is being stopped ends the lock's session first.
                 Item::Mark(_) | Item::Hurry => {}
+                Item::End => return Ok(self.found()),
             }
         }
     }

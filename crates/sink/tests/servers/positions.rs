@@ -21,6 +21,7 @@ fn record(name: &str, run: u64, position: &str) -> Record {
         written_at: "2026-01-01T00:00:00Z".into(),
         headwater: "0.1.0".into(),
         blocked: None,
+        snapshot: None,
     }
 }
 

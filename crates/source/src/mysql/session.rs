@@ -40,6 +40,8 @@ pub(super) struct Session {
     settings: Settings,
     /// A question whose answer was not read to its end: nothing more can be asked.
     broken_off: bool,
+    /// How many columns the rows have that are being read.
+    width: usize,
 }
 
 /// What a column of an answer is.
@@ -139,6 +141,7 @@ impl Session {
             id,
             settings,
             broken_off: false,
+            width: 0,
         };
         let pinned = format!("{PINNED}{}", patience.as_secs());
         session.run(&pinned).await?;
@@ -229,6 +232,24 @@ impl Session {
         sql: &str,
         mut each: impl FnMut(&[Column], Cells),
     ) -> Result<Result<Vec<Column>, Refusal>, Error> {
+        let columns = match self.begin_rows(sql).await? {
+            Ok(columns) => columns,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        loop {
+            match self.next_row().await? {
+                Ok(Some(row)) => each(&columns, row),
+                Ok(None) => return Ok(Ok(columns)),
+                Err(refusal) => return Ok(Err(refusal)),
+            }
+        }
+    }
+
+    /// A question whose rows will be asked for one by one; nothing else can be asked before the last one.
+    pub(super) async fn begin_rows(
+        &mut self,
+        sql: &str,
+    ) -> Result<Result<Vec<Column>, Refusal>, Error> {
         if self.broken_off {
             return Err(Error::transient(
                 "the session was left in the middle of an answer",
@@ -238,23 +259,36 @@ impl Session {
         let sent = self.packets.ask(QUERY, sql.as_bytes()).await;
         sent.map_err(|e| verdict::of_io(&e, &self.settings))?;
         let head = self.packet().await?;
-        let answered = match head.first() {
-            Some(0xFF) => Err(Refusal::read(&head)),
-            Some(0) => Ok(Vec::new()),
-            _ => {
-                let columns = self.columns(&head).await?;
-                loop {
-                    let packet = self.packet().await?;
-                    match packet.first() {
-                        Some(0xFF) => break Err(Refusal::read(&packet)),
-                        Some(0xFE) if packet.len() < 9 => break Ok(columns),
-                        _ => each(&columns, cells(&packet, columns.len()).ok_or_else(strange)?),
-                    }
-                }
+        let columns = match head.first() {
+            Some(0xFF) => {
+                self.broken_off = false;
+                return Ok(Err(Refusal::read(&head)));
             }
+            Some(0) => Vec::new(),
+            _ => self.columns(&head).await?,
         };
-        self.broken_off = false;
-        Ok(answered)
+        self.width = columns.len();
+        self.broken_off = self.width > 0;
+        Ok(Ok(columns))
+    }
+
+    /// The next row of what was asked, or none after the last. Cancel-safe.
+    pub(super) async fn next_row(&mut self) -> Result<Result<Option<Cells>, Refusal>, Error> {
+        if !self.broken_off {
+            return Ok(Ok(None));
+        }
+        let packet = self.packet().await?;
+        match packet.first() {
+            Some(0xFF) => {
+                self.broken_off = false;
+                Ok(Err(Refusal::read(&packet)))
+            }
+            Some(0xFE) if packet.len() < 9 => {
+                self.broken_off = false;
+                Ok(Ok(None))
+            }
+            _ => Ok(Ok(Some(cells(&packet, self.width).ok_or_else(strange)?))),
+        }
     }
 
     async fn columns(&mut self, head: &[u8]) -> Result<Vec<Column>, Error> {

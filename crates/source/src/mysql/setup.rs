@@ -201,6 +201,18 @@ async fn mysql(
     Ok((Position::new(gtids, &file, offset), held))
 }
 
+/// Whether a position is a place in a file: that is ahead of what the engine has committed.
+pub(super) async fn needs_a_lock(session: &mut Session, facts: &Facts) -> Result<bool, Error> {
+    if facts.server.flavor == Flavor::MariaDb {
+        return Ok(false);
+    }
+    if !facts.server.names_transactions() {
+        return Ok(true);
+    }
+    let answer = session.rows("SELECT @@global.gtid_executed").await?;
+    Ok(parsed::<GtidSet>(&answer)?.has_tags())
+}
+
 /// A snapshot, and the place in the log that is exactly its own (the manual's "START TRANSACTION WITH CONSISTENT SNAPSHOT").
 async fn mariadb(session: &mut Session, count_to: Option<u64>) -> Result<(Position, u64), Error> {
     session
@@ -274,7 +286,7 @@ fn events(settings: &Settings) -> String {
     )
 }
 
-async fn count(session: &mut Session, limit: u64) -> Result<u64, Error> {
+pub(super) async fn count(session: &mut Session, limit: u64) -> Result<u64, Error> {
     let ask = format!(
         "SELECT count(*) FROM ({} LIMIT {limit}) events",
         events(session.settings())

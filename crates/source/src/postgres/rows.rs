@@ -340,6 +340,7 @@ mod tests {
             }
             Step::Item(Item::Mark(position)) => format!("mark {}", position.0),
             Step::Item(Item::Hurry) => "hurry".into(),
+            Step::Item(Item::End) => "end".into(),
             Step::Ask(question) => {
                 format!("ask {} {:?}", question.relation.name, question.types)
             }

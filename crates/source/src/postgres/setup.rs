@@ -16,6 +16,7 @@ use super::stream::Gate;
 use super::{Settings, ident, resume, session};
 use crate::Error;
 
+pub(super) use begin::beginning;
 pub use begin::{Begun, init};
 pub use check::check;
 
@@ -48,7 +49,11 @@ pub async fn count_events(settings: &Settings, limit: u64) -> Result<u64, Error>
     count(&session, settings, limit).await
 }
 
-async fn count(session: &Session, settings: &Settings, limit: u64) -> Result<u64, Error> {
+pub(super) async fn count(
+    session: &Session,
+    settings: &Settings,
+    limit: u64,
+) -> Result<u64, Error> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM {}.{} WHERE {} IS NOT NULL LIMIT $1) events",
         ident(&settings.schema),

@@ -1,223 +1,205 @@
-//! Rows for a person to look at: the latest ones of the table, and new ones through a temporary slot.
+//! The rows that were there before the log began, as events.
+//!
+//! The first view is the snapshot that a temporary slot exports where it begins: the log is read from there on afterwards, so that no
+//! row is in both and none in neither. A later view, after an interruption, sees more than that: what was committed meanwhile comes twice.
 
-use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use headwater_core::event::Role;
-use headwater_core::row::{Change, Row, Table, Value};
-use tokio::time::timeout;
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+use headwater_core::positions::{Record, Snapshot};
+use headwater_core::source::{Item, Source};
+use headwater_core::window::Window;
+use tokio::sync::watch::Receiver;
+use tracing::info;
 
-use super::catalog::Catalog;
-use super::decode::Cell;
-use super::facts::Facts;
-use super::pace::Pace;
-use super::position::Lsn;
-use super::rows::Rows;
-use super::session::{ANSWER_TIMEOUT, Session, application, no_answer};
-use super::setup::SLOT_LIMIT;
+use super::facts::{self, Facts, SlotFacts};
+use super::lock::{Lock, is_lost, lock_lost};
+use super::look::temporary_name;
+use super::position::{Identity, Lsn};
+use super::session::{Session, application, cell};
 use super::stream::Gate;
-use super::value::{self, Kind};
-use super::{Log, Settings, ident, resume, setup, verdict};
+use super::view::View;
+use super::watch::{Watch, until_lost};
+use super::{Settings, remembered, resume, same_log, setup, verdict};
 use crate::Error;
-use crate::silence::Silence;
+use crate::course::Course;
 
-/// What one statement of a look that nobody asked for by name may take of the server.
-const STATEMENT_LIMIT: &str = "5s";
+/// Rows are counted up to here; of a larger table the server's own estimate will do.
+const COUNT: u64 = 200_000;
 
-/// How many rows are asked for at once: more and more, as long as they are small together.
-const FIRST_PAGE: usize = 8;
-const LAST_PAGE: usize = 128;
-const PAGE_BYTES: usize = 1 << 20;
-
-/// The latest rows of the table, the oldest of them first.
-pub async fn latest(settings: &Settings, limit: u32) -> Result<Vec<Row>, Error> {
-    let latest = Latest::open(Session::open(settings).await?, settings, limit).await?;
-    let mut rows = latest.rows(&latest.query).await?;
-    rows.reverse();
-    Ok(rows)
+/// The rows that were there before.
+pub struct Existing {
+    view: View,
+    course: Course,
+    session: Arc<Session>,
+    settings: Settings,
+    lost: Receiver<bool>,
+    watch: Watch,
+    identity: Identity,
+    /// Where the log is read from afterwards.
+    position: Lsn,
+    /// The slot stands there.
+    told: bool,
 }
 
-/// Hands over the latest rows of the table one by one, the newest first. No statement may keep the server for long, and
-/// few rows are in memory at any time: each may be as large as a payload can be.
-pub async fn each_latest(
-    settings: &Settings,
-    limit: u32,
-    mut each: impl FnMut(&Row),
-) -> Result<(), Error> {
-    let short = [("statement_timeout", STATEMENT_LIMIT)];
-    let session = Session::open_as(settings, &application(settings), &short).await?;
-    let latest = Latest::open(session, settings, limit).await?;
-    let begin = format!(
-        "BEGIN READ ONLY; DECLARE headwater_latest NO SCROLL CURSOR FOR {}",
-        latest.query
-    );
-    latest.rows(&begin).await?;
-    let mut page = FIRST_PAGE;
-    loop {
-        let fetch = format!("FETCH {page} FROM headwater_latest");
-        let rows = latest.rows(&fetch).await?;
-        rows.iter().for_each(&mut each);
-        if rows.len() < page {
-            return Ok(());
-        }
-        let bytes: usize = rows.iter().map(weight).sum();
-        page = if bytes < PAGE_BYTES {
-            (2 * page).min(LAST_PAGE)
-        } else {
-            1.max(page / 2)
-        };
-    }
-}
-
-/// The table's columns as they are today, and the question for its latest rows.
-struct Latest<'s> {
-    catalog: Catalog,
-    settings: &'s Settings,
-    table: Arc<Table>,
-    kinds: Vec<Kind>,
-    query: String,
-}
-
-impl<'s> Latest<'s> {
-    async fn open(
-        session: Session,
-        settings: &'s Settings,
-        limit: u32,
-    ) -> Result<Latest<'s>, Error> {
+impl Existing {
+    pub(super) async fn open(lock: &Lock, record: &mut Record) -> Result<Existing, Error> {
+        let (then, position) = remembered(record)?;
+        let settings = lock.settings();
+        // Counting rows and moving a slot take their time.
+        let patient = [("statement_timeout", "0")];
+        let session = Session::open_as(settings, &application(settings), &patient).await?;
         let facts = Facts::read(&session, settings).await?;
-        resume::fit_table(facts.table.as_ref(), settings)?;
-        let catalog = Catalog::new(session, settings, &facts);
-        let columns = catalog.columns().await?;
-        let query = format!(
-            "SELECT {} FROM {}.{} ORDER BY {} DESC, {} DESC LIMIT {limit}",
-            list(columns.iter().map(|(name, _)| name)),
-            ident(&settings.schema),
-            ident(&settings.table),
-            ident(Role::EventDate.name()),
-            ident(Role::Id.name())
-        );
-        let (columns, kinds) = columns.into_iter().unzip();
-        let table = Arc::new(Table {
-            schema: settings.schema.clone(),
-            name: settings.table.clone(),
-            columns,
-        });
-        Ok(Latest {
-            catalog,
-            settings,
-            table,
-            kinds,
-            query,
-        })
-    }
+        resume::fit_server(&facts.server)?;
+        let mut gate = Gate::open(settings, &temporary_name("snapshot"), Lsn(0)).await?;
+        let system = gate.identify().await?;
+        same_log(&then, position, &mut gate, &system, settings).await?;
+        resume::fit(&facts, settings)?;
+        resume::same_objects(&then, &facts, settings)?;
+        let slot = resume::slot(&facts, settings)?;
+        resume::free(slot, settings)?;
+        resume::not_moved(Some(slot), position, settings)?;
 
-    /// Without parameters the server answers in text, the form in which the log has it too.
-    async fn rows(&self, sql: &str) -> Result<Vec<Row>, Error> {
-        let session = &self.catalog.session;
-        let answer = match timeout(ANSWER_TIMEOUT, session.simple_query(sql)).await {
-            Ok(answer) => answer.map_err(|e| slow(&e, self.settings))?,
-            Err(_) => return Err(no_answer(self.settings, ANSWER_TIMEOUT)),
+        let mut at = record.snapshot.clone().unwrap_or_default();
+        let (view, position) = match at.begun {
+            Some(_) => (again(settings, &at).await?, position),
+            None => first(settings, &session, &mut gate, (&facts, &mut at)).await?,
         };
-        let rows = answer.into_iter().filter_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        });
-        rows.map(|row| {
-            let cells = cells(&row, &self.kinds);
-            Ok(Row {
-                table: Arc::clone(&self.table),
-                change: Change::Read,
-                cells: cells.map_err(|e| verdict::of_sql(&e, self.settings))?,
-            })
+        at.views += 1;
+        let identity = Identity {
+            timeline: system.timeline,
+            ..then
+        };
+        record.position = serde_json::to_value(position).unwrap_or_default();
+        record.source = serde_json::to_value(&identity).unwrap_or_default();
+        record.snapshot = Some(at.clone());
+        let session = Arc::new(session);
+        Ok(Existing {
+            view,
+            course: Course::begin(at),
+            watch: Watch::begin(Arc::clone(&session), settings.clone(), identity.clone()),
+            session,
+            settings: settings.clone(),
+            lost: lock.lost(),
+            identity,
+            position,
+            told: false,
         })
-        .collect()
     }
 }
 
-fn weight(row: &Row) -> usize {
-    let of = |cell: &Value| match cell {
-        Value::Text(text) => text.len(),
-        Value::Bytes(bytes) => bytes.len(),
-        _ => 0,
-    };
-    row.cells.iter().map(of).sum()
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a String>) -> String {
-    let names: Vec<String> = names.map(|name| ident(name)).collect();
-    names.join(", ")
-}
-
-fn cells(row: &SimpleQueryRow, kinds: &[Kind]) -> Result<Vec<Value>, tokio_postgres::Error> {
-    let cell = |(place, kind): (usize, &Kind)| {
-        Ok(match row.try_get(place)? {
-            None => Value::Null,
-            Some(text) => {
-                let bytes = Bytes::copy_from_slice(text.as_bytes());
-                value::read(kind, Cell::Text(bytes))
-            }
-        })
-    };
-    kinds.iter().enumerate().map(cell).collect()
-}
-
-fn slow(error: &tokio_postgres::Error, settings: &Settings) -> Error {
-    if error.code() != Some(&SqlState::QUERY_CANCELED) {
-        return verdict::of_sql(error, settings);
+/// The slot follows to where the log is read from afterwards, so that nothing before that comes from it. Before it is told, the record
+/// has it.
+async fn move_slot(session: &Session, settings: &Settings, position: Lsn) -> Result<(), Error> {
+    let slot = facts::slot(session, settings).await?;
+    let stands = |slot: &SlotFacts| slot.confirmed.is_some_and(|at| at >= position);
+    if slot.as_ref().is_some_and(stands) {
+        return Ok(());
     }
-    Error::fatal(
-        "finding the latest rows took the server too long: the table has no index for it, or is locked",
-        format!(
-            "an index makes it quick: CREATE INDEX CONCURRENTLY ON {} ({}, {});",
-            settings.qualified(),
-            Role::EventDate.name(),
-            Role::Id.name()
-        ),
-    )
+    let advance = "SELECT pg_replication_slot_advance($1::text::name, $2::text::pg_lsn)";
+    let position = position.to_string();
+    let moved = session.execute(advance, &[&settings.slot, &position]).await;
+    moved.map_err(|e| verdict::of_sql(&e, settings))?;
+    Ok(())
 }
 
-/// New rows from now on, through a slot that ends with the connection. Changes nothing, and needs no lock.
-pub async fn follow(settings: &Settings) -> Result<Log, Error> {
-    let session = Session::open(settings).await?;
-    let settings = &session.settings().clone();
-    let facts = Facts::read(&session, settings).await?;
-    resume::fit_server(&facts.server)?;
-    resume::fit_table(facts.table.as_ref(), settings)?;
-    resume::fit_publication(facts.publication.as_ref(), settings)?;
-    let slot = temporary_name("peek");
-    let mut gate = Gate::open(settings, &slot, Lsn(0)).await?;
-    gate.no_time_limit(facts.server.version).await?;
-    let make = format!(
-        "CREATE_REPLICATION_SLOT {} TEMPORARY LOGICAL pgoutput NOEXPORT_SNAPSHOT",
-        ident(&slot)
+/// The view that belongs to a place in the log.
+async fn first(
+    settings: &Settings,
+    session: &Session,
+    gate: &mut Gate,
+    (facts, at): (&Facts, &mut Snapshot),
+) -> Result<(View, Lsn), Error> {
+    let what = "a view of the table";
+    let begins = setup::beginning(gate, facts.server.version, what).await?;
+    let view = View::open(settings, &Window::default(), Some(&begins.snapshot)).await?;
+    at.begun = Some(now(session).await?);
+    at.expected = expected(session, settings).await?;
+    info!(position = %begins.position, expected = at.expected, "publishing the rows that are there");
+    Ok((view, begins.position))
+}
+
+async fn again(settings: &Settings, at: &Snapshot) -> Result<View, Error> {
+    info!(
+        rows = at.rows,
+        "going on with the rows that were there; what was committed since the snapshot began may come twice"
     );
-    match timeout(SLOT_LIMIT, gate.run(&make, 2 * SLOT_LIMIT)).await {
-        Ok(answer) => answer?,
-        Err(_) => return Err(setup::still_open("a temporary slot")),
-    }
-    Ok(Log {
-        stream: gate.start().await?,
-        rows: Rows::new(&settings.schema, &settings.table, Lsn(0)),
-        catalog: Catalog::new(session, settings, &facts),
-        looking: None,
-        pace: Pace::default(),
-        silence: Silence::new(settings.silence_timeout),
-        lost: None,
-        watch: None,
-        identity: None,
-        confirmed: None,
-        learned: Arc::default(),
-    })
+    let window = Window {
+        after: at.after.clone(),
+        ..Window::default()
+    };
+    View::open(settings, &window, None).await
 }
 
-/// A name that nobody else takes: the hasher's keys are random.
-pub(super) fn temporary_name(purpose: &str) -> String {
-    format!(
-        "headwater_{purpose}_{:016x}",
-        RandomState::new().build_hasher().finish()
-    )
+/// The server's clock, which wrote the events' dates more likely than ours.
+async fn now(session: &Session) -> Result<String, Error> {
+    let sql =
+        "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')";
+    match session.row(sql, &[]).await? {
+        Some(row) => cell(&row, 0),
+        None => Err(Error::transient("the server does not tell the time")),
+    }
+}
+
+/// About how many events there are, if that can be known without reading them all.
+async fn expected(session: &Session, settings: &Settings) -> Result<Option<u64>, Error> {
+    let counted = setup::count(session, settings, COUNT).await?;
+    if counted < COUNT {
+        return Ok(Some(counted));
+    }
+    let sql = "SELECT sum(greatest(c.reltuples, 0))::int8
+                 FROM pg_partition_tree(format('%I.%I', $1::text, $2::text)::regclass) t
+                 JOIN pg_class c ON c.oid = t.relid WHERE t.isleaf";
+    let Some(row) = session
+        .row(sql, &[&settings.schema, &settings.table])
+        .await?
+    else {
+        return Ok(None);
+    };
+    let estimate: Option<i64> = cell(&row, 0)?;
+    Ok(estimate
+        .map(i64::unsigned_abs)
+        .filter(|estimate| *estimate >= COUNT))
+}
+
+impl Source for Existing {
+    type Position = Snapshot;
+    type Error = Error;
+
+    fn identity(&self) -> serde_json::Value {
+        serde_json::to_value(&self.identity).unwrap_or_default()
+    }
+
+    async fn next(&mut self) -> Result<Item<Snapshot>, Error> {
+        if is_lost(&self.lost) {
+            return Err(lock_lost());
+        }
+        if let Some(mark) = self.course.mark() {
+            return Ok(mark);
+        }
+        let next = tokio::select! {
+            biased;
+            error = until_lost(Some(&mut self.lost), Some(&mut self.watch)) => return Err(error),
+            next = self.view.next() => next?,
+        };
+        Ok(self.course.item(next))
+    }
+
+    async fn lost(&mut self) -> Error {
+        until_lost(Some(&mut self.lost), Some(&mut self.watch)).await
+    }
+
+    fn enter(position: &Snapshot, record: &mut Record) {
+        record.snapshot = Some(position.clone());
+    }
+
+    /// Whatever was remembered of the snapshot, the record has had its place in the log since it began.
+    async fn confirm(&mut self, _: Snapshot) -> Result<(), Error> {
+        if !self.told {
+            move_slot(&self.session, &self.settings, self.position).await?;
+            self.told = true;
+        }
+        Ok(())
+    }
+
+    async fn close(self) {}
 }

@@ -174,14 +174,14 @@ impl Gate {
         self.settled(answer).map(|_rows| ())
     }
 
-    /// Makes a slot that ends with the connection, and gives the name of a snapshot that sees exactly what is committed before the slot
-    /// begins. It can be used until the next command.
+    /// Makes a slot that ends with the connection; where it begins, and the name of a snapshot that sees exactly what is committed before
+    /// that. The name can be used until the next command.
     pub(super) async fn temporary_slot(
         &mut self,
         slot: &str,
         version: i32,
         limit: Duration,
-    ) -> Result<String, Error> {
+    ) -> Result<(Lsn, String), Error> {
         let export = if version >= 150_000 {
             "(SNAPSHOT 'export')"
         } else {
@@ -193,9 +193,13 @@ impl Gate {
         );
         let answer = timeout(limit, self.client.0.simple_query(&sql)).await;
         let rows = self.settled(answer)?;
-        let snapshot = rows.first().and_then(|row| row.get(2)).cloned().flatten();
-        snapshot
-            .and_then(|name| String::from_utf8(name.to_vec()).ok())
+        let cell = |place: usize| {
+            let cell = rows.first()?.get(place)?.as_ref()?;
+            String::from_utf8(cell.to_vec()).ok()
+        };
+        let begins = cell(1).and_then(|lsn| lsn.parse().ok());
+        begins
+            .zip(cell(2))
             .ok_or_else(|| Error::transient("the server exported no snapshot"))
     }
 

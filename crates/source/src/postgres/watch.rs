@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::facts::Facts;
 use super::lock::lock_lost;
@@ -99,10 +99,20 @@ async fn until_trouble(
     identity: &Identity,
     end: &AtomicU64,
 ) -> Error {
+    let mut pressed = false;
     loop {
         sleep(LOOK_EVERY).await;
         match look(session, settings, identity, end).await {
-            Ok(()) => {}
+            Ok(now) => {
+                if now && !pressed {
+                    warn!(
+                        slot = settings.slot,
+                        "the slot holds back more log than the server wants to keep (max_slot_wal_keep_size): it will be removed soon, \
+                         and what was not read of it is lost"
+                    );
+                }
+                pressed = now;
+            }
             // Somebody's long lock on the table keeps the catalog from answering: that says nothing about the log.
             Err(Error::Transient(why)) if !session.is_closed() => {
                 debug!(why, "table and publication could not be looked at");
@@ -112,12 +122,13 @@ async fn until_trouble(
     }
 }
 
+/// Whether the server is about to remove what the slot still needs.
 async fn look(
     session: &Session,
     settings: &Settings,
     identity: &Identity,
     end: &AtomicU64,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     let facts = Facts::read(session, settings).await?;
     if let Some(seen) = facts.server.end {
         end.store(seen.0, Ordering::Relaxed);
@@ -125,5 +136,7 @@ async fn look(
     if facts.table.is_some() && facts.publication.is_some() {
         resume::same_objects(identity, &facts, settings)?;
     }
-    resume::fit(&facts, settings)
+    resume::fit(&facts, settings)?;
+    let status = facts.slot.and_then(|slot| slot.wal_status);
+    Ok(status.as_deref() == Some("unreserved"))
 }

@@ -224,7 +224,7 @@ impl Layout {
         Ok((rows, first))
     }
 
-    fn row(&self, found: &rusqlite::Row<'_>, change: Change) -> Result<Row, Setback> {
+    pub fn row(&self, found: &rusqlite::Row<'_>, change: Change) -> Result<Row, Setback> {
         let cells = self.declared.iter().enumerate();
         Ok(Row {
             table: Arc::clone(&self.table),
@@ -235,12 +235,12 @@ impl Layout {
         })
     }
 
-    fn columns(&self) -> String {
+    pub fn columns(&self) -> String {
         let columns: Vec<String> = self.table.columns.iter().map(|it| quoted(it)).collect();
         columns.join(", ")
     }
 
-    fn number_column(&self) -> String {
+    pub fn number_column(&self) -> String {
         let name = self.table.columns.get(self.number);
         name.map(|it| quoted(it)).unwrap_or_default()
     }
@@ -289,7 +289,7 @@ fn another_table(what: String) -> Error {
     )
 }
 
-fn weight(row: &Row) -> usize {
+pub(super) fn weight(row: &Row) -> usize {
     let of = |cell: &Value| match cell {
         Value::Text(text) => text.len(),
         Value::Bytes(bytes) => bytes.len(),
@@ -298,6 +298,6 @@ fn weight(row: &Row) -> usize {
     row.cells.iter().map(|it| size_of::<Value>() + of(it)).sum()
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

@@ -19,7 +19,7 @@ use crate::Error;
 
 /// How long to wait before looking again: from the first, after a commit, to the last, when the table is quiet.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LAST_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const LAST_PAUSE: Duration = Duration::from_millis(100);
 /// How long SQLite waits for a lock by itself. The thread cannot be told to end meanwhile.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(250);
 /// A lock that is held for so long is worth a word.
@@ -46,7 +46,7 @@ impl From<Error> for Setback {
 
 impl Setback {
     /// The writer has the file to itself for a while.
-    fn is_lock(&self) -> bool {
+    pub(super) fn is_lock(&self) -> bool {
         let Setback::Sqlite(error) = self else {
             return false;
         };
@@ -60,7 +60,7 @@ impl Setback {
         )
     }
 
-    fn into_error(self, path: &Path) -> Error {
+    pub(super) fn into_error(self, path: &Path) -> Error {
         match self {
             Setback::Told(error) => error,
             Setback::Sqlite(error) => explain(&error, path),

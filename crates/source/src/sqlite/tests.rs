@@ -68,6 +68,7 @@ impl Place {
             written_at: String::new(),
             headwater: String::new(),
             blocked: None,
+            snapshot: None,
         }
     }
 
@@ -134,7 +135,7 @@ async fn take(tail: &mut Tail, count: usize) -> (Vec<String>, Position) {
             Item::Mark(position) => {
                 assert_eq!(position.id.as_ref(), ids.last(), "a mark is the last row's");
             }
-            Item::Hurry => panic!("nobody hurries"),
+            Item::Hurry | Item::End => panic!("nobody hurries, and a table has no end"),
         }
     }
 }
@@ -589,7 +590,7 @@ async fn a_transaction_of_100_000_rows_is_never_in_memory_as_a_whole() {
                 assert!(since_mark <= rows::MAX_ROWS);
                 since_mark = 0;
             }
-            Item::Hurry => panic!("nobody hurries"),
+            Item::Hurry | Item::End => panic!("nobody hurries, and a table has no end"),
         }
     }
 }
@@ -608,7 +609,7 @@ async fn large_rows_make_small_batches() {
         match next(&mut tail).await {
             Item::Row(_) => rows += 1,
             Item::Mark(position) => marks.push(position.seq),
-            Item::Hurry => panic!("nobody hurries"),
+            Item::Hurry | Item::End => panic!("nobody hurries, and a table has no end"),
         }
     }
     assert_eq!(marks, [3, 6, 8]);

@@ -113,11 +113,20 @@ impl fmt::Display for TableName {
 /// What happens to rows that are already there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
+    /// They are published first, once.
+    Initial,
+    /// They are published, and nothing else.
+    Only,
     Never,
 }
 
 pub(super) fn check(written: &mut Written, name: Option<&str>) -> Option<Source> {
-    let snapshot = written.word("source.snapshot", &[("never", Snapshot::Never)]);
+    let words = [
+        ("initial", Snapshot::Initial),
+        ("never", Snapshot::Never),
+        ("only", Snapshot::Only),
+    ];
+    let snapshot = written.word("source.snapshot", &words);
     let url = written.text("source.url")?;
     let (database, table) = match url::parse(url.value()) {
         Ok(Address::Postgres(address)) => {

@@ -64,9 +64,10 @@ pub(super) const KEYS: &[Key] = &[
         "Headwater's own certificate (PEM, with the ones in between), for a server that wants one."),
     key("source.tls.key", Path, NONE,
         "The private key (PEM, not encrypted) of `tls.cert`."),
-    key("source.snapshot", word(&["never"], &["initial", "only"]),
+    key("source.snapshot", word(&["initial", "never", "only"], &[]),
         Said("none: required once the table holds events"),
-        "What to do with rows that are already in the table; `never` leaves them alone."),
+        "What to do with rows that are already in the table when the pipeline begins: `initial` publishes them first, once; \
+         `only` publishes them and ends; `never` leaves them alone. It counts when `init` is run."),
     key("source.slot", Text, Said("`headwater_<name>`"),
         "PostgreSQL's replication slot, 1 to 63 of a-z, 0-9 and _."),
     key("source.publication", Text, Said("`headwater_<name>`"),

@@ -11,7 +11,8 @@ use tokio::time::timeout;
 use tracing::info;
 
 use super::{Run, UNANSWERED};
-use crate::pipeline::ended::Ended;
+use crate::clock;
+use crate::pipeline::ended::{Ended, broken};
 use crate::pipeline::figures::Doing;
 use crate::pipeline::stop::Stop;
 
@@ -59,6 +60,19 @@ where
             }
             Ok(Err(worse)) => Err(worse),
         }
+    }
+
+    /// All rows of a snapshot are published: the log is next, from where the record stands.
+    pub async fn complete(&mut self) -> Result<(), Ended> {
+        let snapshot = self.record.snapshot.take();
+        self.record.written_at = clock::now().to_string();
+        self.positions.write(&self.record).map_err(broken)?;
+        self.positions.written().await.map_err(broken)?;
+        self.shown.published(None);
+        let rows = snapshot.map_or(0, |snapshot| snapshot.rows);
+        let again = self.tally.again;
+        info!(rows, again, "the rows that were there before are published");
+        Ok(())
     }
 
     /// One step towards everything being settled and remembered; the position that was, if one was.

@@ -227,6 +227,7 @@ fn short(items: &[Item<Position>]) -> String {
             },
             Item::Mark(position) => format!("@{}", position.offset),
             Item::Hurry => "hurry".into(),
+            Item::End => "end".into(),
         })
         .collect();
     words.join(" ")

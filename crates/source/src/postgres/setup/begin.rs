@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::super::facts::Facts;
+use super::super::look::temporary_name;
 use super::super::position::{Identity, Lsn};
 use super::super::session::{self, Session};
-use super::super::snapshot::temporary_name;
 use super::super::stream::Gate;
 use super::super::{Settings, ident, verdict};
 use super::{SLOT_LIMIT, Step, count, make_slot, plan, position_of, still_open};
@@ -101,19 +101,15 @@ async fn slot_for_an_empty_table(
     facts: &Facts,
     limit: u64,
 ) -> Result<Slot, Error> {
-    let temporary = temporary_name("init");
     let version = facts.server.version;
-    let mut gate = Gate::open(settings, &temporary, Lsn(0)).await?;
-    gate.no_time_limit(version).await?;
-    // We give up first; this makes the server give up too, instead of keeping the slot until the others have ended.
-    let server_limit = (SLOT_LIMIT + Duration::from_secs(5)).as_millis();
-    let set = format!("SET lock_timeout = {server_limit}");
-    gate.run(&set, ANSWER_LIMIT).await?;
-    let making = gate.temporary_slot(&temporary, version, 2 * SLOT_LIMIT);
-    let Ok(snapshot) = timeout(SLOT_LIMIT, making).await else {
-        return Err(still_open(&format!("slot {}", settings.slot)));
-    };
-    let events = count_seen_by(&snapshot?, session, settings, limit).await?;
+    let mut gate = Gate::open(settings, &temporary_name("init"), Lsn(0)).await?;
+    let what = format!("slot {}", settings.slot);
+    let Beginning {
+        temporary,
+        snapshot,
+        ..
+    } = beginning(&mut gate, version, &what).await?;
+    let events = count_seen_by(&snapshot, session, settings, limit).await?;
     if events > 0 {
         return Ok(Slot::WouldPassOver(events));
     }
@@ -136,6 +132,38 @@ async fn slot_for_an_empty_table(
         gate.run(&alter, ANSWER_LIMIT).await?;
     }
     Ok(Slot::Made)
+}
+
+/// Where a slot could begin, and what is committed before that.
+pub(in super::super) struct Beginning {
+    /// The slot that begins there, as long as the connection lasts.
+    pub temporary: String,
+    pub position: Lsn,
+    /// It can be used until the connection's next command.
+    pub snapshot: String,
+}
+
+pub(in super::super) async fn beginning(
+    gate: &mut Gate,
+    version: i32,
+    what: &str,
+) -> Result<Beginning, Error> {
+    let temporary = temporary_name("begin");
+    gate.no_time_limit(version).await?;
+    // We give up first; this makes the server give up too, instead of keeping the slot until the others have ended.
+    let server_limit = (SLOT_LIMIT + Duration::from_secs(5)).as_millis();
+    let set = format!("SET lock_timeout = {server_limit}");
+    gate.run(&set, ANSWER_LIMIT).await?;
+    let making = gate.temporary_slot(&temporary, version, 2 * SLOT_LIMIT);
+    let Ok(made) = timeout(SLOT_LIMIT, making).await else {
+        return Err(still_open(what));
+    };
+    let (position, snapshot) = made?;
+    Ok(Beginning {
+        temporary,
+        position,
+        snapshot,
+    })
 }
 
 async fn count_seen_by(

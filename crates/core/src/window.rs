@@ -1,0 +1,33 @@
+//! Which rows of the table, by what every outbox has: the event's date, and the id among events of one date.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::instant::Instant;
+
+/// Where a row stands among all rows of the table. Only its source can read the two: they are the database's own words for them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    pub event_date: String,
+    pub id: String,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.event_date, self.id)
+    }
+}
+
+/// A part of the table's events, in the order of date and id; all of them if nothing is said.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Window {
+    /// Events of this date or later.
+    pub from: Option<Instant>,
+    /// Events before this date.
+    pub to: Option<Instant>,
+    /// Events behind this row.
+    pub after: Option<Key>,
+    /// Events whose columns have just these values, as the database writes them as text.
+    pub equal: Vec<(String, String)>,
+}

@@ -1,0 +1,347 @@
+//! Rows that were there before the pipeline began: published first, joined to the log without a gap, gone on with after any interruption.
+
+use std::time::Duration;
+
+use headwater_testkit::{Kafka, Load, Outbox, Postgres, Written, check, long, unique};
+use tokio::time::sleep;
+
+use crate::scene::{LIMIT, Running, Scene, headwater, on_every_binlog};
+
+const COMPLETE: &str = "the rows that were there before are published";
+/// Message by message, on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+fn load(scene: &Scene<'_, impl Outbox>, seed: u64) -> Load {
+    Load {
+        rate: Some(300),
+        ..Load::new(&scene.namespace, seed)
+    }
+}
+
+fn with_snapshot<'a, D: Outbox>(mut scene: Scene<'a, D>, snapshot: &str) -> Scene<'a, D> {
+    scene.pipeline.snapshot = snapshot.into();
+    scene.configure();
+    scene
+}
+
+#[tokio::test]
+async fn existing_rows_and_new_ones_arrive_each_once_on_postgresql_15() {
+    joined_to_the_log(Scene::shared(15, "joined").await).await;
+}
+
+#[tokio::test]
+async fn existing_rows_and_new_ones_arrive_each_once_on_postgresql_18() {
+    joined_to_the_log(Scene::shared(18, "joined").await).await;
+}
+
+on_every_binlog!(joined_to_the_log: "joined", shared server, shared kafka);
+
+async fn joined_to_the_log(scene: Scene<'_, impl Outbox>) {
+    // GIVEN a table with rows, and writers that do not pause
+    let scene = with_snapshot(scene, "initial");
+    let mut written = scene.database.bulk_rows(&scene.namespace, 3000, 200).await;
+    let load = load(&scene, 7).start(&scene.database.owner_url());
+    load.wait_for(200, LIMIT).await;
+
+    // WHEN the pipeline begins among them
+    scene.init();
+    let mut run = scene.start().await;
+    assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
+    let events = load.events();
+    load.wait_for(events + 200, LIMIT).await;
+    written.add(load.stop().await);
+
+    // THEN each row comes once: none is in both, none in neither
+    scene.stop_and_judge(run, &written).await.assert_each_once();
+
+    // AND the next start does not begin again
+    let run = scene.start().await;
+    written.add(scene.commit_events(10).await);
+    scene.stop_and_judge(run, &written).await.assert_each_once();
+}
+
+#[tokio::test]
+async fn nothing_falls_between_a_snapshot_and_the_log_on_postgresql() {
+    handed_over(Scene::shared(17, "seam").await).await;
+}
+
+on_every_binlog!(handed_over: "seam", shared server, shared kafka);
+
+/// A row that was committed before the position and is not yet to be seen would be lost: many writers commit at every moment.
+async fn handed_over(mut scene: Scene<'_, impl Outbox>) {
+    // GIVEN many writers of small transactions
+    let load = Load {
+        writers: 12,
+        ..Load::new(&scene.namespace, 11)
+    };
+    let load = load.start(&scene.database.owner_url());
+    load.wait_for(100, LIMIT).await;
+
+    // WHEN one pipeline after the other begins with a snapshot among them
+    let mut topics = Vec::new();
+    for _ in 0..if long() { 300 } else { 6 } {
+        let topic = unique("seam");
+        scene.kafka.create_topic(&topic, 3, 1, &[]).await;
+        scene.pipeline.name = unique("seam");
+        scene.pipeline.snapshot = "initial".into();
+        scene.pipeline.more = format!("[[route]]\ntopic = \"{topic}\"\n");
+        scene.headwater = headwater(&scene.pipeline);
+        scene.init();
+        let mut run = scene.spawn(&["run"]);
+        assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
+        topics.push((topic, run));
+    }
+    let written = load.stop().await;
+
+    // THEN each of them has every row once
+    for (topic, mut run) in topics {
+        scene
+            .kafka
+            .consume_until_complete(&[&topic], &written, LIMIT)
+            .await;
+        run.ask_to_stop().await;
+        let consumed = scene.kafka.consume_all(&[&topic]).await;
+        check(&written, &consumed).assert_each_once();
+    }
+}
+
+#[tokio::test]
+async fn killed_in_the_middle_it_goes_on_and_loses_nothing_on_postgresql() {
+    killed(Scene::shared(17, "broken").await).await;
+}
+
+on_every_binlog!(killed: "broken", shared server, shared kafka);
+
+async fn killed(mut scene: Scene<'_, impl Outbox>) {
+    // GIVEN many rows, a broker that takes its time, and a load
+    scene.send_one_by_one();
+    let scene = with_snapshot(scene, "initial");
+    let mut written = scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
+    let load = load(&scene, 13).start(&scene.database.owner_url());
+    scene.init();
+
+    // WHEN it is killed again and again before it is complete
+    let mut kills = 0;
+    for moment in [200, 500, 300, 700] {
+        let mut run = scene.spawn(&["run"]);
+        run.wait_until_it_carries().await;
+        sleep(Duration::from_millis(moment)).await;
+        kills += u32::from(!run.log().contains(COMPLETE));
+        run.kill9();
+    }
+    assert!(kills > 1, "it was too fast to be killed in the middle");
+
+    // THEN the next run goes on, and nothing is lost; what was committed meanwhile may have come twice
+    let mut run = scene.start().await;
+    assert!(
+        run.log().contains("going on with the rows that were there"),
+        "{}",
+        run.tail()
+    );
+    assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
+    written.add(load.stop().await);
+    let verdict = scene.stop_and_judge(run, &written).await;
+    println!("{verdict}");
+    verdict.assert_each();
+}
+
+#[tokio::test]
+async fn the_database_or_kafka_away_in_the_middle_is_waited_for_on_postgresql() {
+    let postgres = Postgres::start(17, &[]);
+    let kafka = Kafka::start(1);
+    away(Scene::on(&postgres, &kafka, "away").await).await;
+}
+
+on_every_binlog!(away: "away", own server, own kafka);
+
+async fn away(mut scene: Scene<'_, impl Outbox>) {
+    // GIVEN a snapshot under way
+    scene.send_one_by_one();
+    let scene = with_snapshot(scene, "initial");
+    let mut written = scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
+    scene.init();
+    let mut run = scene.start().await;
+
+    // WHEN the database is killed and comes back, and then Kafka
+    scene.database.kill9_server();
+    scene.database.start_server_again();
+    run.wait_for_log("going on with the rows that were there", LIMIT)
+        .await;
+    scene.kafka.kill9(0);
+    sleep(Duration::from_secs(1)).await;
+    scene.kafka.start_again(0);
+
+    // THEN it goes on by itself, and nothing is lost
+    assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
+    written.add(scene.commit_events(10).await);
+    scene.stop_and_judge(run, &written).await.assert_each();
+}
+
+#[tokio::test]
+async fn a_second_instance_stands_by_and_takes_over_on_postgresql() {
+    taken_over(Scene::shared(17, "second").await).await;
+}
+
+on_every_binlog!(taken_over: "second", shared server, shared kafka);
+
+async fn taken_over(mut scene: Scene<'_, impl Outbox>) {
+    scene.send_one_by_one();
+    let scene = with_snapshot(scene, "initial");
+    let mut written = scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
+    scene.init();
+    let mut first = scene.start().await;
+    let mut second = scene.spawn(&["run"]);
+    assert!(second.wait_for_log("standing by", LIMIT).await);
+    first.kill9();
+    assert!(
+        second.wait_for_log(COMPLETE, PATIENCE).await,
+        "{}",
+        second.tail()
+    );
+    written.add(scene.commit_events(5).await);
+    scene.stop_and_judge(second, &written).await.assert_each();
+}
+
+#[tokio::test]
+async fn only_a_snapshot_ends_by_itself_and_the_log_goes_on_where_it_stood_on_postgresql() {
+    only(Scene::shared(17, "only").await).await;
+}
+
+on_every_binlog!(only: "only", shared server, shared kafka);
+
+async fn only(scene: Scene<'_, impl Outbox>) {
+    // GIVEN rows, and nothing but them wanted
+    let mut scene = with_snapshot(scene, "only");
+    let mut written = scene.database.bulk_rows(&scene.namespace, 1000, 100).await;
+    scene.init();
+
+    // WHEN it runs, THEN it ends when they are published, and a second time at once
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(LIMIT).await, 0, "{}", run.tail());
+    scene.judge(&written).await.assert_each_once();
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(LIMIT).await, 0, "{}", run.tail());
+
+    // AND with the log wanted too, it goes on behind them
+    written.add(scene.commit_events(10).await);
+    scene.pipeline.snapshot = "initial".into();
+    scene.configure();
+    let run = scene.start().await;
+    scene.stop_and_judge(run, &written).await.assert_each_once();
+}
+
+#[tokio::test]
+async fn the_same_row_is_the_same_message_by_snapshot_and_by_log_on_postgresql() {
+    same_bytes(Scene::shared(17, "same").await).await;
+}
+
+on_every_binlog!(same_bytes: "same", shared server, shared kafka);
+
+async fn same_bytes(mut scene: Scene<'_, impl Outbox>) {
+    // GIVEN a pipeline that carries rows as they are committed, some of them delivered already, with all kinds of JSON
+    scene.init();
+    let mut run = scene.start().await;
+    let written = odd_rows(&scene).await;
+    scene.judge(&written).await;
+    run.ask_to_stop().await;
+    let streamed = values(scene.consume().await);
+
+    // WHEN another one publishes the same rows as a snapshot
+    let topic = unique("same");
+    scene.kafka.create_topic(&topic, 1, 1, &[]).await;
+    scene.pipeline.name = unique("same");
+    scene.pipeline.snapshot = "only".into();
+    scene.pipeline.more = format!("[[route]]\ntopic = \"{topic}\"\n");
+    scene.headwater = headwater(&scene.pipeline);
+    scene.init();
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(LIMIT).await, 0, "{}", run.tail());
+
+    // THEN keys and values are the same to the byte
+    let read = values(scene.kafka.consume_all(&[&topic]).await);
+    assert_eq!(read, streamed);
+}
+
+type Message = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn values(consumed: Vec<headwater_testkit::Consumed>) -> Vec<Message> {
+    let mut values: Vec<Message> = consumed.into_iter().map(|it| (it.key, it.value)).collect();
+    values.sort();
+    values
+}
+
+async fn odd_rows(scene: &Scene<'_, impl Outbox>) -> Written {
+    let mut written = Written::default();
+    let payloads = [
+        r#"{"seq": 1, "b": [1, 2.50, -0.0, 1e3], "a": null, "long": 12345678901234567890}"#,
+        r#"{"seq": 2, "text": "ä€😀 \" \\ / \t", "empty": {}, "none": []}"#,
+        r#"{"seq": 3, "date": "2024-02-29T12:00:00Z", "nested": {"z": 1, "a": {"b": false}}}"#,
+    ];
+    for (seq, payload) in (1..).zip(payloads) {
+        let event = crate::scene::Event::new(&scene.namespace, "k", seq);
+        let text = format!(
+            "'{}'",
+            payload.replace(
+                '\\',
+                if scene.database.table() == "eventlog.events" {
+                    "\\"
+                } else {
+                    "\\\\"
+                }
+            )
+        );
+        let changed = [
+            ("payload", text.as_str()),
+            ("action_params", "'{\"x\": [1, 2]}'"),
+            ("delivered", if seq == 2 { "true" } else { "false" }),
+            ("event_date", "'2024-02-29 01:02:03.000004'"),
+        ];
+        scene
+            .database
+            .execute(&scene.insert_with(&event, &changed))
+            .await;
+        written.committed.push(event.committed());
+    }
+    written
+}
+
+#[tokio::test]
+async fn rows_that_are_pruned_meanwhile_stop_nothing() {
+    // GIVEN a snapshot under way
+    let mut scene = Scene::shared(17, "pruned").await;
+    scene.send_one_by_one();
+    let scene = with_snapshot(scene, "initial");
+    scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
+    scene.init();
+    let mut run = scene.start().await;
+
+    // WHEN all rows are deleted, and it is killed
+    scene.database.execute("DELETE FROM eventlog.events").await;
+    run.kill9();
+
+    // THEN the next run finds nothing more, and goes on with the log
+    let mut run = scene.start().await;
+    assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
+    let key = scene.commit_events(10).await;
+    let consumed = |run: &mut Running| assert!(run.is_running());
+    consumed(&mut run);
+    let verdict = scene.judge(&key).await;
+    assert!(verdict.lost.is_empty(), "{verdict}");
+    run.ask_to_stop().await;
+}
+
+#[tokio::test]
+async fn what_is_there_is_told_and_each_choice_too() {
+    // GIVEN rows, and nothing said about them
+    let scene = Scene::shared(17, "asked").await;
+    scene.database.bulk_rows(&scene.namespace, 3, 100).await;
+    let toml = scene.pipeline.toml().replace("snapshot = \"never\"\n", "");
+    scene.headwater.configure(&toml);
+
+    // WHEN the pipeline is to begin, THEN it asks
+    let output = scene.headwater.run(&["init"]);
+    assert_eq!(output.code, 2, "{}", output.stderr);
+    for word in ["3 events", "\"initial\"", "\"only\"", "\"never\""] {
+        assert!(output.stderr.contains(word), "{}", output.stderr);
+    }
+}
