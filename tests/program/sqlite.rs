@@ -204,6 +204,77 @@ fn rows_that_are_already_there_need_the_users_word() {
     );
 }
 
+fn configure(folder: &Path, snapshot: &str) {
+    let config = CONFIG.replace("\"never\"", &format!("\"{snapshot}\""));
+    fs::write(folder.join("headwater.toml"), config).unwrap();
+}
+
+#[test]
+fn rows_that_are_already_there_come_first_and_once_over_kills() {
+    // GIVEN rows, some of them the same moment's, and a sentinel
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    let mut old: Vec<String> = (0..3000).map(|row| format!("old{row:04}")).collect();
+    for id in old.iter().rev() {
+        insert(&database, id, Some("{}"));
+    }
+    let sentinel = "UPDATE events SET event_type = NULL WHERE id = 'old0007'";
+    database.execute(sentinel, []).unwrap();
+    old.retain(|id| id != "old0007");
+    configure(folder.path(), "initial");
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+
+    // WHEN runs are killed while they publish them, and another goes on
+    let mut arrived = Vec::new();
+    for round in 0..3 {
+        let mut child = start(folder.path(), round);
+        wait("something is published", || {
+            !published(folder.path(), round).is_empty()
+        });
+        insert(&database, &format!("new{round}"), Some("{}"));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        arrived.extend(published(folder.path(), round));
+    }
+    let mut child = start(folder.path(), 9);
+    wait("the log is carried", || {
+        published(folder.path(), 9)
+            .last()
+            .is_some_and(|id| id == "new2")
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    arrived.extend(published(folder.path(), 9));
+
+    // THEN the first arrivals are all of them, in the order of date and id, and then those that came later
+    let mut seen = HashSet::new();
+    arrived.retain(|id| seen.insert(id.clone()));
+    old.extend((0..3).map(|round| format!("new{round}")));
+    assert_eq!(arrived, old);
+}
+
+#[test]
+fn only_the_rows_that_are_there_and_the_log_when_it_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    insert(&database, "old", Some("{}"));
+    configure(folder.path(), "only");
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let output = run(folder.path(), &["run"]);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output).lines().count(), 1);
+    insert(&database, "new", Some("{}"));
+    let output = run(folder.path(), &["run"]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (Some(0), ""));
+    configure(folder.path(), "initial");
+    let mut child = start(folder.path(), 0);
+    wait("the log is carried", || {
+        published(folder.path(), 0) == ["new"]
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn a_second_init_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -102,6 +102,7 @@ fn the_rows_that_are_there_come_before_the_log() {
         assert_eq!(stage.record.lock().unwrap().snapshot, None);
         stage.row(3);
         stage.mark(41);
+        later(1).await;
         stage.deliver(0);
         later(2).await;
         assert!(stage.diary.has("confirmed 41"));
