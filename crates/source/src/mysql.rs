@@ -43,6 +43,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use headwater_core::positions::Record;
+use headwater_core::row::Row;
 use headwater_core::source::{Item, Origin, Source};
 use tokio::sync::watch::Receiver;
 use tokio::task::yield_now;
@@ -203,18 +204,18 @@ impl Log {
         }
     }
 
-    /// Whether everything before a place of the log was handed over.
-    fn has_reached(&self, file: &str, offset: u64) -> bool {
-        let (now, at) = self.rows.place();
-        // Files are numbered with leading zeros, and with more digits once those are used up.
-        (now.len(), now, at) >= (file.len(), file, offset)
-    }
-
-    /// A row, if the next thing that the log has is one.
-    async fn row(&mut self) -> Result<Option<headwater_core::row::Row>, Error> {
-        match self.step().await? {
-            Some(Item::Row(row)) => Ok(Some(row)),
-            _ => Ok(None),
+    /// The next row before a place of the log; none once all of them were handed over.
+    async fn row_before(&mut self, file: &str, offset: u64) -> Result<Option<Row>, Error> {
+        loop {
+            match self.rows.item()? {
+                Some(Item::Row(row)) => return Ok(Some(row)),
+                Some(_) => {}
+                None if self.rows.has_reached(file, offset) => return Ok(None),
+                None => {
+                    let event = self.event().await?;
+                    self.rows.take(event)?;
+                }
+            }
         }
     }
 
@@ -257,26 +258,6 @@ impl Log {
         // A process that was paused finds its time over before it hears what was said meanwhile.
         yield_now().await;
         self.at_once().await.ok_or(silent)
-    }
-
-    /// What is left of the last event, or else another event. Cancel-safe.
-    async fn step(&mut self) -> Result<Option<Item<Position>>, Error> {
-        if let Some(error) = &self.ended {
-            return Err(error.clone());
-        }
-        match self.rows.item() {
-            Ok(Some(item)) => return Ok(Some(item)),
-            Ok(None) => {}
-            Err(error) => {
-                self.end(error);
-                return Ok(None);
-            }
-        }
-        let event = self.event().await?;
-        if let Err(error) = self.rows.take(event) {
-            self.end(error);
-        }
-        Ok(None)
     }
 
     fn end(&mut self, error: Error) {
@@ -322,8 +303,20 @@ impl Source for Log {
 
     async fn next(&mut self) -> Result<Item<Position>, Error> {
         loop {
-            if let Some(item) = self.step().await? {
-                return Ok(item);
+            if let Some(error) = &self.ended {
+                return Err(error.clone());
+            }
+            match self.rows.item() {
+                Ok(Some(item)) => return Ok(item),
+                Ok(None) => {}
+                Err(error) => {
+                    self.end(error);
+                    continue;
+                }
+            }
+            let event = self.event().await?;
+            if let Err(error) = self.rows.take(event) {
+                self.end(error);
             }
         }
     }

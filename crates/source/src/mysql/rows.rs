@@ -165,6 +165,13 @@ impl Rows {
         (&self.place.file, self.place.start)
     }
 
+    /// Whether everything before a place of the log was taken.
+    pub(super) fn has_reached(&self, file: &str, offset: u64) -> bool {
+        let Place { file: now, end, .. } = &self.place;
+        // Files are numbered with leading zeros, and with more digits once those are used up.
+        (now.len(), now.as_ref(), *end) >= (file.len(), file, offset)
+    }
+
     /// Whether the reading ended because an event's bytes make no sense.
     pub(super) fn is_malformed(&self) -> bool {
         self.malformed

@@ -172,10 +172,7 @@ async fn between(
     }
     let mut log = look::from(settings, position, identity).await?;
     let reading = async {
-        while !log.has_reached(file, *offset) {
-            let Some(row) = log.row().await? else {
-                continue;
-            };
+        while let Some(row) = log.row_before(file, *offset).await? {
             let place = row
                 .table
                 .columns

@@ -1015,3 +1015,19 @@ fn corrupted_logs_are_survived_in_bounded_time() {
     assert!(failed > 500, "{failed}");
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
 }
+
+#[test]
+fn a_place_is_reached_with_the_event_that_ends_there() {
+    let mut rows = mariadb();
+    rows.take(made::format()).unwrap();
+    assert!(!rows.has_reached("binlog.000001", 2000));
+    for event in domain(2000, "0-1-5", 7, "a") {
+        assert!(!rows.has_reached("binlog.000001", 2000));
+        rows.take(event).unwrap();
+    }
+    let file = rows.position.file.to_string();
+    assert!(rows.has_reached(&file, 2000) && !rows.has_reached(&file, 2001));
+    assert!(!rows.has_reached("binlog.1000000", 4));
+    // Its rows are still to be handed over.
+    assert!(matches!(rows.item(), Ok(Some(Item::Row(_)))));
+}
