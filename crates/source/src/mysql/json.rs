@@ -9,7 +9,7 @@ mod number;
 mod opaque;
 mod retell;
 
-use super::reader::{Malformed, Reader, text as utf8};
+use super::reader::{Malformed, Reader};
 pub(super) use retell::retell;
 
 /// As deep as MySQL lets documents be.
@@ -36,8 +36,9 @@ pub(super) fn text(document: &[u8]) -> Result<String, Malformed> {
         return Ok("null".to_owned());
     };
     let mut writer = Writer {
-        text: String::with_capacity(document.len()),
+        text: Vec::with_capacity(document.len()),
         left: document.len().saturating_mul(2),
+        rare: String::new(),
     };
     let mut open: Vec<Container<'_>> = Vec::new();
     if let Some(container) = writer.value(*kind, value)? {
@@ -45,7 +46,9 @@ pub(super) fn text(document: &[u8]) -> Result<String, Malformed> {
     }
     while let Some(container) = open.last_mut() {
         let Some((kind, value)) = container.next(&mut writer)? else {
-            writer.text.push(container.end());
+            writer
+                .text
+                .push(if container.is_object { b'}' } else { b']' });
             open.pop();
             continue;
         };
@@ -56,13 +59,16 @@ pub(super) fn text(document: &[u8]) -> Result<String, Malformed> {
             open.push(container);
         }
     }
-    Ok(writer.text)
+    String::from_utf8(writer.text).map_err(|_| Malformed("a text that is not UTF-8"))
 }
 
 struct Writer {
-    text: String,
+    /// UTF-8 if every string in it is, for what stands between them is ASCII: looked at once, at the end.
+    text: Vec<u8>,
     /// How many bytes may still be read: a document whose parts lie over each other would be read for ever.
     left: usize,
+    /// Where values are written that are no texts, integers or literals.
+    rare: String,
 }
 
 impl Writer {
@@ -78,13 +84,14 @@ impl Writer {
         match kind {
             SMALL_OBJECT | LARGE_OBJECT | SMALL_ARRAY | LARGE_ARRAY => {
                 let container = Container::new(kind, value)?;
-                self.text.push(if container.is_object { '{' } else { '[' });
+                self.text
+                    .push(if container.is_object { b'{' } else { b'[' });
                 return Ok(Some(container));
             }
-            LITERAL => self.text.push_str(match reader.u8()? {
-                0 => "null",
-                1 => "true",
-                2 => "false",
+            LITERAL => self.text.extend_from_slice(match reader.u8()? {
+                0 => b"null",
+                1 => b"true",
+                2 => b"false",
                 _ => return Err(Malformed("a literal of unknown form")),
             }),
             INT16 => self.int(reader.array().map(i16::from_le_bytes)?),
@@ -93,7 +100,10 @@ impl Writer {
             UINT32 => self.int(reader.u32()?),
             INT64 => self.int(reader.array().map(i64::from_le_bytes)?),
             UINT64 => self.int(reader.u64()?),
-            DOUBLE => number::write(f64::from_le_bytes(reader.array()?), &mut self.text)?,
+            DOUBLE => {
+                let number = f64::from_le_bytes(reader.array()?);
+                self.rarely(|text| number::write(number, text))?;
+            }
             STRING => {
                 let length = length(&mut reader)?;
                 let string = reader.take(length)?;
@@ -103,55 +113,88 @@ impl Writer {
                 let kind = reader.u8()?;
                 let length = length(&mut reader)?;
                 self.pay(length)?;
-                opaque::write(kind, reader.take(length)?, &mut self.text)?;
+                let value = reader.take(length)?;
+                self.rarely(|text| opaque::write(kind, value, text))?;
             }
             _ => return Err(Malformed("a value of an unknown type")),
         }
         Ok(None)
     }
 
-    fn int(&mut self, number: impl std::fmt::Display) {
-        use std::fmt::Write as _;
-        let _ = write!(self.text, "{number}");
+    fn int(&mut self, number: impl itoa::Integer) {
+        let mut digits = itoa::Buffer::new();
+        self.text
+            .extend_from_slice(digits.format(number).as_bytes());
+    }
+
+    fn rarely(
+        &mut self,
+        write: impl FnOnce(&mut String) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        self.rare.clear();
+        write(&mut self.rare)?;
+        self.text.extend_from_slice(self.rare.as_bytes());
+        Ok(())
     }
 
     fn string(&mut self, bytes: &[u8]) -> Result<(), Malformed> {
         self.pay(bytes.len())?;
-        let string = utf8(bytes).map_err(|_| Malformed("a text that is not UTF-8"))?;
-        self.text.push('"');
-        let mut rest = string;
-        while let Some(place) = rest
-            .bytes()
-            .position(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\'))
-        {
-            let (plain, special) = rest.split_at_checked(place).unwrap_or_default();
-            self.text.push_str(plain);
-            let mut special = special.chars();
-            self.escape(special.next().unwrap_or_default());
-            rest = special.as_str();
+        self.text.push(b'"');
+        if is_plain(bytes) {
+            self.text.extend_from_slice(bytes);
+        } else {
+            for byte in bytes {
+                self.byte(*byte);
+            }
         }
-        self.text.push_str(rest);
-        self.text.push('"');
+        self.text.push(b'"');
         Ok(())
     }
 
-    fn escape(&mut self, character: char) {
-        use std::fmt::Write as _;
-        let short = match character {
-            '"' | '\\' => character,
-            '\u{8}' => 'b',
-            '\t' => 't',
-            '\u{c}' => 'f',
-            '\n' => 'n',
-            '\r' => 'r',
-            other => {
-                let _ = write!(self.text, "\\u{:04X}", u32::from(other));
+    fn byte(&mut self, byte: u8) {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            0x08 => b'b',
+            b'\t' => b't',
+            0x0C => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            0x00..0x20 => {
+                self.text.extend_from_slice(b"\\u00");
+                self.text.push(b'0'.saturating_add(byte >> 4));
+                self.text.push(hexadecimal(byte & 0x0F));
                 return;
             }
+            plain => return self.text.push(plain),
         };
-        self.text.push('\\');
-        self.text.push(short);
+        self.text.extend_from_slice(&[b'\\', short]);
     }
+}
+
+fn hexadecimal(digit: u8) -> u8 {
+    match digit {
+        0..10 => b'0'.saturating_add(digit),
+        _ => b'A'.saturating_sub(10).saturating_add(digit),
+    }
+}
+
+/// Whether nothing in it is to be escaped; eight bytes at a time.
+fn is_plain(bytes: &[u8]) -> bool {
+    const EACH: u64 = u64::MAX / 0xFF;
+    const HIGH: u64 = EACH * 0x80;
+    const QUOTES: u64 = EACH * 0x22;
+    const BACKSLASHES: u64 = EACH * 0x5C;
+    // The highest bit of a byte is set where it was below the other one, or of a neighbour above such a byte.
+    let below = |word: u64, bound: u64| word.wrapping_sub(bound) & !word & HIGH;
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().all(|word| {
+        let word = u64::from_le_bytes(*word);
+        let found =
+            below(word, EACH * 0x20) | below(word ^ QUOTES, EACH) | below(word ^ BACKSLASHES, EACH);
+        found == 0
+    }) && rest
+        .iter()
+        .all(|byte| *byte >= 0x20 && !matches!(byte, b'"' | b'\\'))
 }
 
 /// Seven bits a byte, the lowest first; the highest bit says that another follows.
@@ -173,83 +216,82 @@ struct Container<'a> {
     whole: &'a [u8],
     is_object: bool,
     is_large: bool,
-    count: usize,
-    at: usize,
+    /// The members' names that are still to come, each an offset and a length; and their values, each a type and a value or
+    /// its offset.
+    names: Reader<'a>,
+    values: Reader<'a>,
+    left: usize,
+    is_first: bool,
 }
 
 impl<'a> Container<'a> {
     fn new(kind: u8, value: &'a [u8]) -> Result<Container<'a>, Malformed> {
         let is_large = matches!(kind, LARGE_OBJECT | LARGE_ARRAY);
-        let mut reader = Reader(value);
+        let is_object = matches!(kind, SMALL_OBJECT | LARGE_OBJECT);
+        let mut head = Reader(value);
         let width = if is_large { 4 } else { 2 };
-        let count = usize::try_from(reader.uint(width)?).unwrap_or(usize::MAX);
-        let size = usize::try_from(reader.uint(width)?).unwrap_or(usize::MAX);
+        let count = offset(&mut head, width)?;
+        let size = offset(&mut head, width)?;
+        let whole = value.get(..size).ok_or(super::reader::CUT)?;
+        let mut names = Reader(whole);
+        names.skip(width.saturating_mul(2))?;
+        let mut values = names;
+        if is_object {
+            values.skip(count.saturating_mul(width.saturating_add(2)))?;
+        }
         Ok(Container {
-            whole: value.get(..size).ok_or(super::reader::CUT)?,
-            is_object: matches!(kind, SMALL_OBJECT | LARGE_OBJECT),
+            whole,
+            is_object,
             is_large,
-            count,
-            at: 0,
+            names,
+            values,
+            left: count,
+            is_first: true,
         })
-    }
-
-    fn end(&self) -> char {
-        if self.is_object { '}' } else { ']' }
     }
 
     /// Writes what stands before the next value, and finds it.
     fn next(&mut self, writer: &mut Writer) -> Result<Option<(u8, &'a [u8])>, Malformed> {
-        if self.at >= self.count {
+        let Some(left) = self.left.checked_sub(1) else {
             return Ok(None);
-        }
-        if self.at > 0 {
-            writer.text.push(',');
+        };
+        self.left = left;
+        if !std::mem::take(&mut self.is_first) {
+            writer.text.push(b',');
         }
         let width: usize = if self.is_large { 4 } else { 2 };
-        let head = width.saturating_mul(2);
-        let key_width = width.saturating_add(2);
-        let values = if self.is_object {
-            self.entry(head, self.count, key_width)?
-        } else {
-            head
-        };
         if self.is_object {
-            let mut key = Reader(self.whole);
-            key.skip(self.entry(head, self.at, key_width)?)?;
-            let offset = usize::try_from(key.uint(width)?).unwrap_or(usize::MAX);
-            let length = usize::from(key.u16()?);
-            let mut name = Reader(self.whole);
-            name.skip(offset)?;
+            let place = offset(&mut self.names, width)?;
+            let mut name = self.at(place)?;
+            let length = usize::from(self.names.u16()?);
             writer.string(name.take(length)?)?;
-            writer.text.push(':');
+            writer.text.push(b':');
         }
-        let value_width = width.saturating_add(1);
-        writer.pay(value_width)?;
-        let mut entry = Reader(self.whole);
-        entry.skip(self.entry(values, self.at, value_width)?)?;
-        self.at = self.at.saturating_add(1);
-        let kind = entry.u8()?;
-        let inlined = match kind {
+        writer.pay(width.saturating_add(1))?;
+        let kind = self.values.u8()?;
+        let value = self.values;
+        let place = offset(&mut self.values, width)?;
+        let is_inlined = match kind {
             LITERAL | INT16 | UINT16 => true,
             INT32 | UINT32 => self.is_large,
             _ => false,
         };
-        if inlined {
-            return Ok(Some((kind, entry.0)));
-        }
-        let offset = usize::try_from(entry.uint(width)?).unwrap_or(usize::MAX);
-        let mut value = Reader(self.whole);
-        value.skip(offset)?;
+        let value = if is_inlined { value } else { self.at(place)? };
         Ok(Some((kind, value.0)))
     }
 
-    fn entry(&self, from: usize, number: usize, width: usize) -> Result<usize, Malformed> {
-        number
-            .checked_mul(width)
-            .and_then(|before| before.checked_add(from))
-            .filter(|place| *place <= self.whole.len())
-            .ok_or(super::reader::CUT)
+    fn at(&self, offset: usize) -> Result<Reader<'a>, Malformed> {
+        let mut reader = Reader(self.whole);
+        reader.skip(offset)?;
+        Ok(reader)
     }
+}
+
+/// An offset, a count or a size.
+fn offset(reader: &mut Reader<'_>, width: usize) -> Result<usize, Malformed> {
+    reader
+        .uint(width)
+        .map(|offset| usize::try_from(offset).unwrap_or(usize::MAX))
 }
 
 #[cfg(test)]

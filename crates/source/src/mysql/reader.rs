@@ -48,12 +48,23 @@ impl<'a> Reader<'a> {
 
     /// A number of up to eight bytes.
     pub(super) fn uint(&mut self, length: usize) -> Result<u64, Malformed> {
-        let mut all = [0; 8];
-        let taken = self.take(length)?;
-        all.get_mut(..length)
-            .ok_or(Malformed("a number of more than eight bytes"))?
-            .copy_from_slice(taken);
-        Ok(u64::from_le_bytes(all))
+        // The usual lengths are read as they are: a copy of so few bytes costs more than they are worth.
+        match length {
+            1 => self.u8().map(u64::from),
+            2 => self.u16().map(u64::from),
+            3 => self
+                .array()
+                .map(|[a, b, c]| u32::from_le_bytes([a, b, c, 0]).into()),
+            4 => self.u32().map(u64::from),
+            _ => {
+                let mut all = [0; 8];
+                let taken = self.take(length)?;
+                all.get_mut(..length)
+                    .ok_or(Malformed("a number of more than eight bytes"))?
+                    .copy_from_slice(taken);
+                Ok(u64::from_le_bytes(all))
+            }
+        }
     }
 
     /// A number that says in its first byte how long it is (the client protocol's).

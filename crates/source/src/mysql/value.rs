@@ -50,9 +50,10 @@ pub(super) enum Kind {
     Other(&'static str),
 }
 
-pub(super) fn read(kind: &Kind, cell: Bytes) -> Value {
+/// What is kept as it is shares the bytes that it stands in.
+pub(super) fn read(kind: &Kind, cell: &[u8], within: &Bytes) -> Value {
     match kind {
-        Kind::Int { unsigned } => int(&cell, *unsigned),
+        Kind::Int { unsigned } => int(cell, *unsigned),
         Kind::Year => match *cell {
             [0] => Value::Int(0),
             [year] => Value::Int(i64::from(year).saturating_add(1900)),
@@ -63,22 +64,22 @@ pub(super) fn read(kind: &Kind, cell: Bytes) -> Value {
             _ => unreadable("is no bit"),
         },
         Kind::Bit { is_flag: false } => other("BIT"),
-        Kind::Text(charset) => charset.read(cell),
-        Kind::Padded { length } => padded(cell, *length),
-        Kind::Json => match json::text(&cell) {
+        Kind::Text(charset) => charset.read(within.slice_ref(cell)),
+        Kind::Padded { length } => padded(within.slice_ref(cell), *length),
+        Kind::Json => match json::text(cell) {
             Ok(text) => Value::Text(text.into()),
             Err(malformed) => Value::Unreadable(format!("is no JSON in MySQL's form: {malformed}")),
         },
-        Kind::Date => date(&cell),
-        Kind::DateTime(digits) => date_time(&cell, *digits),
-        Kind::Timestamp(digits) => timestamp(&cell, *digits),
-        Kind::OldDateTime => old_date_time(&cell),
-        Kind::OldTimestamp => match Reader(&cell).u32() {
+        Kind::Date => date(cell),
+        Kind::DateTime(digits) => date_time(cell, *digits),
+        Kind::Timestamp(digits) => timestamp(cell, *digits),
+        Kind::OldDateTime => old_date_time(cell),
+        Kind::OldTimestamp => match Reader(cell).u32() {
             Ok(seconds) => moment(seconds, 0),
             Err(_) => unreadable(NO_MOMENT),
         },
-        Kind::Enum(names) => choice(&cell, names),
-        Kind::Set(names) => choices(&cell, names),
+        Kind::Enum(names) => choice(cell, names),
+        Kind::Set(names) => choices(cell, names),
         Kind::Unnamed => unreadable(
             "is one of a list whose names are not in the log; set binlog_row_metadata = FULL",
         ),
@@ -274,7 +275,8 @@ mod tests {
     use super::*;
 
     fn told(kind: &Kind, bytes: &[u8]) -> Value {
-        read(kind, Bytes::copy_from_slice(bytes))
+        let whole = Bytes::copy_from_slice(bytes);
+        read(kind, &whole, &whole)
     }
 
     fn why(value: Value) -> String {

@@ -124,7 +124,7 @@ impl Walk {
             cells.push(match (is_present, is_null) {
                 (false, _) => Value::Absent,
                 (true, true) => Value::Null,
-                (true, false) => value::read(kind, self.rows.slice_ref(cell)),
+                (true, false) => value::read(kind, cell, &self.rows),
             });
         }
         self.at = self.rows.len().saturating_sub(reader.0.len());
