@@ -2,6 +2,7 @@
 //!
 //! Never: wait, read a clock, a file or the environment, log, or depend on a sibling crate.
 
+pub mod band;
 pub mod disposition;
 pub mod event;
 pub mod failure;

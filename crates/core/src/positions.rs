@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::trouble::Trouble;
-use crate::window::Key;
+use crate::window::{Key, Window};
 
 /// The version of the record's own layout.
 pub const FORMAT: u32 = 1;
@@ -55,6 +55,29 @@ pub struct Snapshot {
     /// The last row that was published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Key>,
+    /// The log was lost: only what is not on the topics is published.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<Recovery>,
+}
+
+/// A snapshot in place of a log that was lost.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Recovery {
+    /// Events of this date or later, ISO-8601; all of them, if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+impl Snapshot {
+    /// Which rows of the table are still to be looked at.
+    pub fn window(&self) -> Window {
+        let since = self.recovery.as_ref().and_then(|it| it.since.as_ref());
+        Window {
+            from: since.and_then(|since| since.parse().ok()),
+            after: self.after.clone(),
+            ..Window::default()
+        }
+    }
 }
 
 impl fmt::Display for Snapshot {

@@ -31,3 +31,27 @@ pub struct Window {
     /// Events whose columns have just these values, as the database writes them as text.
     pub equal: Vec<(String, String)>,
 }
+
+impl Window {
+    /// Whether an event of this date (microseconds since 1970) can be in it.
+    pub fn has(&self, date: i64) -> bool {
+        self.from.is_none_or(|from| date >= from.0) && self.to.is_none_or(|to| date < to.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_begins_with_its_first_date_and_ends_before_its_last() {
+        let window = Window {
+            from: Some(Instant(10)),
+            to: Some(Instant(20)),
+            ..Window::default()
+        };
+        let has = [9, 10, 19, 20].map(|date| window.has(date));
+        assert_eq!(has, [false, true, true, false]);
+        assert!(Window::default().has(i64::MIN));
+    }
+}

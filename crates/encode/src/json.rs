@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use headwater_core::band::ShortId;
 use headwater_core::event::{Event, Flag, Role};
 use headwater_core::failure::{Failure, Kind};
 use headwater_core::instant::Instant;
@@ -56,6 +57,32 @@ impl Json {
         object.flag(Role::Delivered, event.delivered);
         object.close();
         Ok(&self.buffer)
+    }
+}
+
+/// Reading back.
+impl Json {
+    /// The id and the date of an event that was written in either style; none of other bytes.
+    pub(crate) fn identify(&mut self, value: &[u8]) -> Option<(ShortId, i64)> {
+        let text = std::str::from_utf8(value).ok()?;
+        let object = self.document.read_whole(text, &Limits::EMBEDDED).ok()??;
+        let (mut id, mut date) = (None, None);
+        for (name, value) in object.members() {
+            match name.plain() {
+                Some(name) if name == Role::Id.name() => {
+                    id = Some(ShortId::of(&value.text()?.to_str().ok()?));
+                }
+                Some(name) if name == Role::EventDate.name() => {
+                    date = match (value.number(), value.text()) {
+                        (Some(micros), _) => micros.parse().ok(),
+                        (None, Some(text)) => text.plain()?.parse().ok().map(|Instant(it)| it),
+                        (None, None) => None,
+                    };
+                }
+                _ => {}
+            }
+        }
+        Some((id?, date?))
     }
 }
 

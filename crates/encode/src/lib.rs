@@ -19,6 +19,7 @@ mod varint;
 
 use std::path::PathBuf;
 
+use headwater_core::band::ShortId;
 use headwater_core::event::Event;
 use headwater_core::failure::Failure;
 use headwater_core::message::Content;
@@ -53,6 +54,15 @@ impl Encoder {
             Encoder::Json(json) => json.encode(event),
             Encoder::Avro(avro) => avro.encode(event),
             Encoder::Protobuf(protobuf) => protobuf.encode(event),
+        }
+    }
+
+    /// Of which event a message's value is, as far as it was written by an encoder like this one: its id and date.
+    pub fn identify(&mut self, value: &[u8]) -> Option<(ShortId, i64)> {
+        match self {
+            Encoder::Json(json) => json.identify(value),
+            Encoder::Avro(avro) => avro.identify(value),
+            Encoder::Protobuf(protobuf) => protobuf.identify(value),
         }
     }
 

@@ -15,6 +15,7 @@ mod wire;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use headwater_core::band::ShortId;
 use headwater_core::event::Event;
 use headwater_core::failure::Failure;
 use prost_reflect::MessageDescriptor;
@@ -93,6 +94,12 @@ impl Protobuf {
             payload: Vec::new(),
             message: Vec::new(),
         })
+    }
+
+    /// The id and the date of an event that was encoded with this envelope; none of other bytes.
+    pub(crate) fn identify(&self, value: &[u8]) -> Option<(ShortId, i64)> {
+        let (id, date) = self.envelope.identify(value)?;
+        Some((ShortId::of(id), date))
     }
 
     pub(crate) fn encode(&mut self, event: &Event<'_>) -> Result<&[u8], Failure> {

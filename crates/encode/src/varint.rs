@@ -17,6 +17,33 @@ pub fn zigzag(out: &mut Vec<u8>, value: i64) {
     unsigned(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
 
+/// Takes a number off the front of bytes; none if it is not whole.
+pub fn take(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7F) << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The same, of a number with a sign.
+pub fn take_zigzag(bytes: &mut &[u8]) -> Option<i64> {
+    let value = take(bytes)?;
+    Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+}
+
+/// Takes so many bytes as the number before them says.
+pub fn take_sized<'b>(bytes: &mut &'b [u8], length: u64) -> Option<&'b [u8]> {
+    let (taken, rest) = bytes.split_at_checked(usize::try_from(length).ok()?)?;
+    *bytes = rest;
+    Some(taken)
+}
+
 /// How many bytes a number has.
 #[inline]
 pub fn size(value: u64) -> usize {
@@ -52,6 +79,23 @@ mod tests {
                 assert_eq!(ends.iter().position(|end| *end), Some(ends.len() - 1));
             }
         }
+    }
+
+    #[test]
+    fn what_was_written_is_taken_off_the_front() {
+        for value in [0, 1, -1, 63, -64, 64, i64::MAX, i64::MIN] {
+            let mut out = Vec::new();
+            zigzag(&mut out, value);
+            unsigned(&mut out, value.cast_unsigned());
+            out.push(7);
+            let mut rest = out.as_slice();
+            assert_eq!(take_zigzag(&mut rest), Some(value));
+            assert_eq!(take(&mut rest), Some(value.cast_unsigned()));
+            assert_eq!(rest, [7]);
+        }
+        assert_eq!(take(&mut &[0x80, 0x80][..]), None);
+        assert_eq!(take(&mut &[0xFF; 11][..]), None);
+        assert_eq!(take_sized(&mut &[1, 2, 3][..], 4), None);
     }
 
     #[test]

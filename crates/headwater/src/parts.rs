@@ -8,8 +8,11 @@ use std::sync::Arc;
 use headwater_core::event::Outbox;
 use headwater_core::rights::Rights;
 use headwater_core::route::{Route, Topics};
+use headwater_core::window::Window;
 use headwater_encode::Encoder;
-use headwater_source::{OwnFiles, Password, Server, Tls, TlsFlaw, mysql, postgres, sqlite};
+use headwater_source::{
+    NoPart, OwnFiles, Part, Password, Server, Tls, TlsFlaw, mysql, postgres, sqlite,
+};
 
 use crate::config::{self, Config, ConfigError};
 use crate::pipeline::{Bound, Preparer};
@@ -38,6 +41,15 @@ pub fn database(config: &Config) -> Result<Database, ConfigError> {
         }
         config::Database::MySql(mysql) => Database::MySql(mysql_settings(config, mysql)?),
     })
+}
+
+/// A part of the table, of today.
+pub async fn part(database: &Database, window: &Window) -> Result<Part, NoPart> {
+    match database {
+        Database::Postgres(settings) => postgres::part(settings, window).await,
+        Database::MySql(settings) => mysql::part(settings, window).await,
+        Database::Sqlite(settings) => sqlite::part(settings, window).await,
+    }
 }
 
 fn postgres_settings(
@@ -114,15 +126,21 @@ fn tls(tls: &config::Tls) -> Result<Tls, ConfigError> {
     })
 }
 
+/// The topics that events can go to.
+pub fn topics(config: &Config) -> Result<Vec<Topics>, ConfigError> {
+    let routes = config.routes().iter();
+    routes
+        .map(|it| route(it).map(|route| route.topics()))
+        .collect()
+}
+
 /// What administrators have to grant, server by server; found without asking any of them.
 pub fn rights(
     config: &Config,
     database: &Database,
     outlet: &Outlet,
 ) -> Result<Vec<Rights>, ConfigError> {
-    let routes = config.routes().iter();
-    let topics = routes.map(|it| route(it).map(|route| route.topics()));
-    let topics = topics.collect::<Result<Vec<Topics>, ConfigError>>()?;
+    let topics = topics(config)?;
     let source = match database {
         Database::Postgres(settings) => Some(postgres::rights(settings)),
         Database::MySql(settings) => Some(mysql::rights(settings)),

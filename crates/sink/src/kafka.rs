@@ -21,6 +21,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use crate::Error;
 
+mod back;
 mod check;
 mod client;
 mod contact;
@@ -39,6 +40,7 @@ mod tools;
 mod topic;
 mod verdict;
 
+pub use back::{Back, Copy, Ends, From, REPLAY, Reading};
 pub use check::check;
 pub use grant::{Endpoint, Grant, ReadSecret};
 pub use positions::{KafkaPositions, Made};

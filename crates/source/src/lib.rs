@@ -7,6 +7,7 @@ pub mod postgres;
 pub mod sqlite;
 
 mod course;
+mod part;
 mod server;
 mod silence;
 mod tls;
@@ -14,5 +15,6 @@ mod wire;
 
 pub use headwater_core::finding::{Finding, Level};
 pub use headwater_core::trouble::Error;
+pub use part::{NoPart, Part};
 pub use server::{Password, Server};
 pub use tls::{OwnFiles, Tls, TlsFlaw, TlsMode};

@@ -57,6 +57,8 @@ pub use rights::rights;
 pub use settings::Settings;
 pub use setup::{Begun, check, count_events, init, named, present};
 pub use snapshot::Existing;
+pub(crate) use view::View;
+pub use view::part;
 
 use crate::Error;
 use crate::silence::Silence;

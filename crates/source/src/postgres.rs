@@ -37,8 +37,10 @@ pub use look::{each_latest, follow, latest};
 pub use position::{Identity, Lsn, NotAnLsn};
 pub use rights::rights;
 pub use settings::Settings;
-pub use setup::{Begun, check, count_events, dry_run, init, slot_position};
+pub use setup::{Begun, check, count_events, drop_slot, dry_run, init, slot_position};
 pub use snapshot::Existing;
+pub(crate) use view::View;
+pub use view::part;
 
 use crate::Error;
 use crate::silence::Silence;

@@ -15,6 +15,7 @@ pub mod setup;
 mod snapshot;
 mod stream;
 mod value;
+mod view;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -28,6 +29,13 @@ use stream::Stream;
 
 pub use position::{Identity, Position};
 pub use snapshot::Existing;
+pub(crate) use view::View;
+pub use view::part;
+
+/// A text as an SQL literal.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
 
 /// Which table of which file to follow, and for which pipeline.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ use super::fingerprint::{self, Header};
 use super::logical::Primitive;
 use super::put;
 use super::schema::{Schema, Type, TypeId};
+use crate::varint;
 
 /// The envelope that consumers of Ekbatan's topics know.
 pub const BUILT_IN: &str = include_str!("../../../../schemas/action_event.avsc");
@@ -87,6 +88,36 @@ impl Envelope {
             }
         }
         Ok(())
+    }
+}
+
+/// Reading back.
+impl Envelope {
+    /// The id and the date of an event that was written with this envelope; none of other bytes.
+    pub fn identify<'b>(&self, value: &'b [u8]) -> Option<(&'b str, i64)> {
+        let mut rest = value.strip_prefix(self.header.as_slice())?;
+        let (mut id, mut date) = (None, None);
+        for field in &self.fields {
+            if let Some(index) = field.index
+                && varint::take_zigzag(&mut rest)? != i64::from(index)
+            {
+                continue; // null has no bytes
+            }
+            match field.role {
+                Role::EventDate => date = Some(varint::take_zigzag(&mut rest)?),
+                Role::StartedDate | Role::CompletionDate | Role::Delivered => {
+                    varint::take(&mut rest)?;
+                }
+                role => {
+                    let length = u64::try_from(varint::take_zigzag(&mut rest)?).ok()?;
+                    let bytes = varint::take_sized(&mut rest, length)?;
+                    if role == Role::Id {
+                        id = Some(std::str::from_utf8(bytes).ok()?);
+                    }
+                }
+            }
+        }
+        Some((id?, date?))
     }
 }
 

@@ -22,6 +22,13 @@ impl Limits {
         name_characters: 50_000,
         text_characters: 20_000_000,
     };
+
+    /// Of a message that holds a payload within the limits of the reference, as JSON or as text.
+    pub const EMBEDDED: Limits = Limits {
+        depth: Limits::REFERENCE.depth + 1,
+        text_characters: usize::MAX,
+        ..Limits::REFERENCE
+    };
 }
 
 /// The text is not JSON, or exceeds a limit.

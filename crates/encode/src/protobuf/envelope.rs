@@ -7,7 +7,7 @@ use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 
 use super::known::write_moment;
 use super::wire::{self, Tag, Wire};
-use crate::SchemaError;
+use crate::{SchemaError, varint};
 
 /// The only name that an envelope may have.
 pub const NAME: &str = "io.ekbatan.events.streaming.actionevent.protobuf.ActionEvent";
@@ -88,6 +88,46 @@ impl Envelope {
             }
         }
     }
+}
+
+/// Reading back.
+impl Envelope {
+    /// The id and the date of an event that was written with this envelope; none of other bytes.
+    pub fn identify<'b>(&self, value: &'b [u8]) -> Option<(&'b str, i64)> {
+        let tag = |role| {
+            let field = self.fields.iter().find(|it| it.role == role)?;
+            Some(field.tag)
+        };
+        let (id_tag, date_tag) = (tag(Role::Id)?, tag(Role::EventDate)?);
+        let (mut id, mut date) = (None, None);
+        let mut rest = value;
+        while !rest.is_empty() {
+            let (tag, bytes) = wire::take(&mut rest)?;
+            if tag == id_tag {
+                id = Some(std::str::from_utf8(bytes).ok()?);
+            } else if tag == date_tag {
+                date = Some(read_moment(bytes)?);
+            }
+        }
+        Some((id?, date?))
+    }
+}
+
+/// Microseconds since 1970, of a `google.protobuf.Timestamp`.
+fn read_moment(bytes: &[u8]) -> Option<i64> {
+    const SECONDS: Tag = Tag::new(1, Wire::Varint);
+    const NANOS: Tag = Tag::new(2, Wire::Varint);
+    let (mut seconds, mut nanos) = (0, 0);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (tag, mut number) = wire::take(&mut rest)?;
+        match tag {
+            SECONDS => seconds = varint::take(&mut number)?.cast_signed(),
+            NANOS => nanos = varint::take(&mut number)?.cast_signed(),
+            _ => {}
+        }
+    }
+    seconds.checked_mul(1_000_000)?.checked_add(nanos / 1000)
 }
 
 impl Field {

@@ -44,6 +44,26 @@ pub fn sized(out: &mut Vec<u8>, tag: Tag, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// Takes a field off the front of a message: its tag and its bytes. None where they are cut, or groups.
+pub fn take<'b>(bytes: &mut &'b [u8]) -> Option<(Tag, &'b [u8])> {
+    let tag = u32::try_from(varint::take(bytes)?).ok()?;
+    let before = *bytes;
+    let value = match tag & 7 {
+        tag if tag == Wire::Varint as u32 => {
+            varint::take(bytes)?;
+            before.get(..before.len() - bytes.len())?
+        }
+        tag if tag == Wire::Eight as u32 => varint::take_sized(bytes, 8)?,
+        tag if tag == Wire::Sized as u32 => {
+            let length = varint::take(bytes)?;
+            varint::take_sized(bytes, length)?
+        }
+        tag if tag == Wire::Four as u32 => varint::take_sized(bytes, 4)?,
+        _ => return None,
+    };
+    Some((Tag(tag), value))
+}
+
 /// Room for a length that will be known later.
 #[derive(Debug)]
 #[must_use]

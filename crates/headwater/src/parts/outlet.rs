@@ -215,6 +215,16 @@ impl Outlet {
         }
     }
 
+    /// The topics that messages go to, to be read back; none of a sink that keeps nothing.
+    pub async fn back(&self, routes: &[Topics]) -> Result<Option<kafka::Back>, Error> {
+        let Kind::Kafka(settings, sasl) = &self.sink else {
+            return Ok(None);
+        };
+        let settings = logging_in(settings, sasl.as_ref()).await?;
+        let back = kafka::Back::find(settings, routes, self.positions_topic()).await?;
+        Ok(Some(back))
+    }
+
     pub async fn check(&self) -> Vec<Finding> {
         let Kind::Kafka(settings, sasl) = &self.sink else {
             return Vec::new();

@@ -3,6 +3,7 @@
 //! Rule: a question waits until Kafka answers. Each single try is short, so that dropping the question ends it soon.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use headwater_core::trouble::Severity;
 use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::{Client as Native, DefaultClientContext};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{Producer as _, PurgeConfig};
@@ -290,12 +292,37 @@ impl Client {
         }
     }
 
+    /// Every topic that we may see.
+    pub(super) fn all_topics(&self) -> KafkaResult<Vec<String>> {
+        let metadata = self.producer().client().fetch_metadata(None, ADMIN_TRY)?;
+        let topics = metadata.topics().iter();
+        Ok(topics.map(|topic| topic.name().to_owned()).collect())
+    }
+
+    /// One that reads partitions that it is told, in no group.
+    pub(super) fn consumer(&self) -> KafkaResult<BaseConsumer> {
+        let config = self.settings.consumer();
+        let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
+        let consumer: BaseConsumer = config.create()?;
+        self.log_in(consumer.client())?;
+        Ok(consumer)
+    }
+
     fn admin(&self) -> KafkaResult<AdminClient<DefaultClientContext>> {
         let config = self.settings.producer();
         let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
         let admin: AdminClient<DefaultClientContext> = config.create()?;
         self.log_in(admin.inner())?;
         Ok(admin)
+    }
+}
+
+/// Set when the one who asked has gone: a thread that reads for nobody ends.
+pub(super) struct Abandon(pub Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

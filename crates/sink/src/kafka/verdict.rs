@@ -22,6 +22,15 @@ pub(super) enum Verdict {
 use Severity::{Fatal, Transient};
 use Verdict::{EndRun, Refuse, Wait};
 
+/// Troubles that a consumer gets over by itself, and those of the group that it never joins.
+pub(super) fn passing(error: KafkaError) -> Result<(), KafkaError> {
+    match code(&error) {
+        Some(Code::TopicAuthorizationFailed | Code::UnknownTopicOrPartition) => Err(error),
+        Some(code) if matches!(connection(code), EndRun(_)) => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn listed(code: Code) -> Option<Verdict> {
     let verdict = match code {
         // Nobody there, or not the one who decides now.

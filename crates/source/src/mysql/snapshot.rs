@@ -10,7 +10,6 @@ use headwater_core::event::Role;
 use headwater_core::positions::{Record, Snapshot};
 use headwater_core::row::{Row, Value};
 use headwater_core::source::{Item, Source};
-use headwater_core::window::Window;
 use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 use tracing::info;
@@ -113,7 +112,7 @@ async fn first(session: &mut Session, facts: &Facts, at: &mut Snapshot) -> Resul
         between(&settings, &position, &identity, &end).await?
     };
     info!(%position, expected = at.expected, "publishing the rows that are there");
-    view.ask(&Window::default()).await?;
+    view.ask(&at.window()).await?;
     Ok(Begun {
         view,
         position,
@@ -143,11 +142,7 @@ async fn again(
         "going on with the rows that were there; what was committed since the snapshot began may come twice"
     );
     let mut view = View::open(settings).await?;
-    let window = Window {
-        after: at.after.clone(),
-        ..Window::default()
-    };
-    view.ask(&window).await?;
+    view.ask(&at.window()).await?;
     Ok(Begun {
         view,
         position,

@@ -16,6 +16,7 @@ use super::facts::Facts;
 use super::session::{Cells, Session, application};
 use super::{Flavor, LayoutColumn, Settings, ident, json, literal, resume, verdict};
 use crate::Error;
+use crate::part::{NoPart, Part};
 
 /// While Kafka is away nothing is read, and the server must wait with its next row.
 const UNREAD: Duration = Duration::from_hours(24);
@@ -83,8 +84,16 @@ fn hexadecimal(bytes: &[u8]) -> String {
     format!("X'{:x}'", Bytes::copy_from_slice(bytes))
 }
 
+/// A part of the table, of today.
+pub async fn part(settings: &Settings, window: &Window) -> Result<Part, NoPart> {
+    let mut view = View::open(settings).await?;
+    NoPart::unless_there(&view.shape.table.columns, window)?;
+    view.ask(window).await?;
+    Ok(Part::mysql(view))
+}
+
 /// A part of the table, as one moment saw it.
-pub(super) struct View {
+pub(crate) struct View {
     session: Session,
     shape: Shape,
 }
@@ -119,7 +128,7 @@ impl View {
     }
 
     /// The next row, or none after the last one. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Option<(Row, Key)>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<(Row, Key)>, Error> {
         let next = self.session.next_row().await?;
         let next = next.map_err(|refusal| verdict::of(&refusal, self.session.settings()))?;
         let Some(cells) = next else {

@@ -123,8 +123,8 @@ fn slot_missing(settings: &Settings) -> Error {
     )
 }
 
-/// A slot that can serve this pipeline at all.
-pub(super) fn fit_slot(slot: &SlotFacts, settings: &Settings) -> Result<(), Error> {
+/// A slot that is of the kind that a pipeline of this database has.
+pub(super) fn of_this_database(slot: &SlotFacts, settings: &Settings) -> Result<(), Error> {
     let name = &settings.slot;
     let other = "name another slot in source.slot, or drop this one if nobody needs it: SELECT \
                  pg_drop_replication_slot(...)";
@@ -157,6 +157,13 @@ pub(super) fn fit_slot(slot: &SlotFacts, settings: &Settings) -> Result<(), Erro
             other,
         ));
     }
+    Ok(())
+}
+
+/// A slot that can serve this pipeline at all.
+pub(super) fn fit_slot(slot: &SlotFacts, settings: &Settings) -> Result<(), Error> {
+    of_this_database(slot, settings)?;
+    let name = &settings.slot;
     if let Some(why) = invalid(slot) {
         return Err(Error::fatal(
             format!(

@@ -17,7 +17,7 @@ use super::{Settings, ident, resume, session};
 use crate::Error;
 
 pub(super) use begin::beginning;
-pub use begin::{Begun, init};
+pub use begin::{Begun, drop_slot, init};
 pub use check::check;
 
 /// Making a slot waits until every transaction that is open now has ended.

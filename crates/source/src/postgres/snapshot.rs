@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use headwater_core::positions::{Record, Snapshot};
 use headwater_core::source::{Item, Source};
-use headwater_core::window::Window;
 use tokio::sync::watch::Receiver;
 use tracing::info;
 
@@ -111,7 +110,7 @@ async fn first(
 ) -> Result<(View, Lsn), Error> {
     let what = "a view of the table";
     let begins = setup::beginning(gate, facts.server.version, what).await?;
-    let view = View::open(settings, &Window::default(), Some(&begins.snapshot)).await?;
+    let view = View::open(settings, &at.window(), Some(&begins.snapshot)).await?;
     at.begun = Some(now(session).await?);
     at.expected = expected(session, settings).await?;
     info!(position = %begins.position, expected = at.expected, "publishing the rows that are there");
@@ -123,11 +122,7 @@ async fn again(settings: &Settings, at: &Snapshot) -> Result<View, Error> {
         rows = at.rows,
         "going on with the rows that were there; what was committed since the snapshot began may come twice"
     );
-    let window = Window {
-        after: at.after.clone(),
-        ..Window::default()
-    };
-    View::open(settings, &window, None).await
+    View::open(settings, &at.window(), None).await
 }
 
 /// The server's clock, which wrote the events' dates more likely than ours.

@@ -19,6 +19,7 @@ use super::session::{Session, application};
 use super::value::{self, Kind};
 use super::{Settings, ident, resume, verdict};
 use crate::Error;
+use crate::part::{NoPart, Part};
 
 /// How many rows are asked for at once: more and more, as long as they are small together.
 const FIRST_PAGE: usize = 8;
@@ -122,8 +123,18 @@ impl Page {
 type Fetching =
     Pin<Box<dyn Future<Output = Result<Vec<SimpleQueryMessage>, tokio_postgres::Error>> + Send>>;
 
+/// A part of the table, of today.
+pub async fn part(settings: &Settings, window: &Window) -> Result<Part, NoPart> {
+    if !window.equal.is_empty() {
+        let shape = Shape::ask(Session::open(settings).await?, settings).await?;
+        NoPart::unless_there(&shape.table.columns, window)?;
+    }
+    let view = View::open(settings, window, None).await?;
+    Ok(Part::postgres(view))
+}
+
 /// A part of the table, as one moment saw it.
-pub(super) struct View {
+pub(crate) struct View {
     shape: Shape,
     settings: Settings,
     page: Page,
@@ -169,7 +180,7 @@ impl View {
     }
 
     /// The next row, or none after the last one. Cancel-safe.
-    pub(super) async fn next(&mut self) -> Result<Option<(Row, Key)>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<(Row, Key)>, Error> {
         while self.read.is_empty() && !self.over {
             let (session, size) = (Arc::clone(&self.shape.session), self.page.0);
             let fetching = self.fetching.get_or_insert_with(|| {

@@ -28,7 +28,7 @@ pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>
             connection.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
         let layout = Layout::read(connection, &settings.table)?;
         let mut findings = vec![journal(&mode), table(&layout)];
-        findings.extend(columns(&layout, &outbox));
+        findings.extend(roles(&layout, &outbox));
         match &remembered {
             None => {}
             Some(Err(error)) => findings.push(error.clone().into()),
@@ -59,6 +59,15 @@ pub async fn start(settings: &Settings) -> Result<(Position, Identity), Error> {
         Layout::read(connection, &settings.table)?.end(connection)
     });
     Ok((position.await?, Identity::of(settings)))
+}
+
+/// The table's columns.
+pub(super) async fn columns(settings: &Settings) -> Result<Vec<String>, Error> {
+    read(settings, |connection, settings| {
+        let layout = Layout::read(connection, &settings.table)?;
+        Ok(layout.table.columns.clone())
+    })
+    .await
 }
 
 /// How many events the table holds already. Sentinels are none.
@@ -140,7 +149,7 @@ fn table(layout: &Layout) -> Finding {
     Finding::ok(format!("table {name} is numbered by AUTOINCREMENT"))
 }
 
-fn columns(layout: &Layout, outbox: &Outbox) -> Vec<Finding> {
+fn roles(layout: &Layout, outbox: &Outbox) -> Vec<Finding> {
     let roles = match outbox.bind(&layout.table) {
         Ok(roles) => roles,
         Err(missing) => {

@@ -10,9 +10,9 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::message::{BorrowedMessage, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::super::client::{Client, end_aside};
+use super::super::client::{Abandon, Client, end_aside};
 use super::super::login::Pass;
-use super::super::verdict::{self, Doing, Verdict};
+use super::super::verdict::{self, Doing};
 use crate::Error;
 use crate::record;
 
@@ -65,15 +65,6 @@ impl Seen {
     }
 }
 
-/// Set when the one who asked has gone.
-struct Abandon(Arc<AtomicBool>);
-
-impl Drop for Abandon {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 pub(super) async fn newest(
     client: &Client,
     topic: &str,
@@ -86,7 +77,7 @@ pub(super) async fn newest(
         .ask(Doing::Reading(topic), move |client| {
             let pass = client.contact().pass();
             let mut reader = Reader {
-                consumer: consumer(client)?,
+                consumer: client.consumer()?,
                 pass,
                 topic: &owned_topic,
                 name: &owned_name,
@@ -98,14 +89,6 @@ pub(super) async fn newest(
         })
         .await?;
     seen.conclude(topic, name, &client.settings.brokers)
-}
-
-fn consumer(client: &Client) -> KafkaResult<BaseConsumer> {
-    let config = client.settings.consumer();
-    let config = config.map_err(|e| KafkaError::ClientCreation(e.to_string()))?;
-    let consumer: BaseConsumer = config.create()?;
-    client.log_in(consumer.client())?;
-    Ok(consumer)
 }
 
 struct Reader<'a> {
@@ -140,7 +123,7 @@ impl Reader<'_> {
                 }
                 // The last record may have been compacted away: then the end comes without it.
                 Some(Err(KafkaError::PartitionEOF(_))) => return Ok(seen),
-                Some(Err(error)) => passing(error)?,
+                Some(Err(error)) => verdict::passing(error)?,
             }
         }
         Err(KafkaError::MessageConsumption(Code::OperationTimedOut))
@@ -150,15 +133,6 @@ impl Reader<'_> {
         if message.key() == Some(self.name.as_bytes()) {
             seen.take(message.offset(), message.payload(), self.name);
         }
-    }
-}
-
-/// Troubles that the consumer gets over by itself, and those of the group that it never joins.
-fn passing(error: KafkaError) -> KafkaResult<()> {
-    match verdict::code(&error) {
-        Some(Code::TopicAuthorizationFailed | Code::UnknownTopicOrPartition) => Err(error),
-        Some(code) if matches!(verdict::connection(code), Verdict::EndRun(_)) => Err(error),
-        _ => Ok(()),
     }
 }
 

@@ -2,18 +2,20 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_postgres::error::SqlState;
 
 use super::super::facts::Facts;
 use super::super::look::temporary_name;
 use super::super::position::{Identity, Lsn};
 use super::super::session::{self, Session};
 use super::super::stream::Gate;
-use super::super::{Settings, ident, verdict};
-use super::{SLOT_LIMIT, Step, count, make_slot, plan, position_of, still_open};
+use super::super::{Settings, ident, resume, verdict};
+use super::{SLOT_LIMIT, Step, count, make_slot, plan, position_of, primary, still_open};
 use crate::Error;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+const HELD: Duration = Duration::from_millis(500);
 
 /// What came of `init`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +64,31 @@ pub async fn init(settings: &Settings, count_to: Option<u64>) -> Result<Begun, E
         position,
         identity,
     })
+}
+
+/// Drops this pipeline's slot, if there is one, so that `init` makes it anew. What the old one would still have given is lost with it.
+pub async fn drop_slot(settings: &Settings) -> Result<(), Error> {
+    let session = Session::open(settings).await?;
+    let settings = session.settings();
+    let facts = Facts::read(&session, settings).await?;
+    primary(&facts)?;
+    let Some(slot) = &facts.slot else {
+        return Ok(());
+    };
+    resume::of_this_database(slot, settings)?;
+    let drop = "SELECT pg_drop_replication_slot($1::text::name)";
+    let deadline = Instant::now() + ANSWER_LIMIT;
+    loop {
+        let Err(error) = session.execute(drop, &[&settings.slot]).await else {
+            return Ok(());
+        };
+        // A reader that has just gone may still hold it.
+        let is_held = error.code() == Some(&SqlState::OBJECT_IN_USE);
+        if !is_held || Instant::now() > deadline {
+            return Err(verdict::of_sql(&error, settings));
+        }
+        sleep(HELD).await;
+    }
 }
 
 /// False if somebody else made it in the meantime.

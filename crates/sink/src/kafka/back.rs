@@ -1,0 +1,354 @@
+//! Reads topics back: everything that is on them since a moment, up to where they ended when the reading began.
+//!
+//! Never: joins a group or commits an offset; nobody sees that it was there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use headwater_core::route::Topics;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
+use rdkafka::message::{BorrowedMessage, Headers as _, Message as _};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
+use rdkafka::{Offset, TopicPartitionList};
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::Settings;
+use super::client::{Abandon, Client, end_aside};
+use super::login::Pass;
+use super::verdict::{self, Doing};
+use crate::Error;
+
+const POLL: Duration = Duration::from_millis(100);
+const ANSWER: Duration = Duration::from_secs(10);
+/// Without a single message for this long, the reading has broken off.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// The name of the header that a replay puts on its messages.
+pub const REPLAY: &str = "headwater-replay";
+
+/// A message as it stands on a topic.
+pub struct Copy<'m> {
+    /// Its topic's place among those that are read.
+    pub topic: u16,
+    pub value: &'m [u8],
+    pub is_replay: bool,
+}
+
+/// How far the topics have been read: where the next reading of them goes on.
+#[derive(Debug, Clone, Default)]
+pub struct Ends(HashMap<(u16, i32), i64>);
+
+/// From where topics are read.
+#[derive(Debug, Clone)]
+pub enum From {
+    /// The first message of this time (milliseconds since 1970) or later; all of them, if there is none.
+    Time(Option<i64>),
+    Ends(Ends),
+}
+
+/// What a reading came to.
+#[derive(Debug)]
+pub struct Reading<T> {
+    /// What the messages were put into.
+    pub into: T,
+    pub messages: u64,
+    pub ends: Ends,
+    /// The topics' own retention has cut what is before this time (milliseconds since 1970), on a partition of each.
+    pub cut: HashMap<u16, i64>,
+}
+
+/// Several topics, to be read back.
+#[derive(Clone)]
+pub struct Back {
+    client: Client,
+    topics: Arc<[String]>,
+}
+
+impl Back {
+    /// The topics that there are, of those that routes can lead to, without the one of positions.
+    pub async fn find(
+        settings: Settings,
+        routes: &[Topics],
+        positions: Option<&str>,
+    ) -> Result<Back, Error> {
+        // Nothing is sent, so nothing is reported.
+        let (tell, _) = unbounded_channel();
+        let client = Client::open(settings, tell)?;
+        let all = client.ask(Doing::Connecting, Client::all_topics).await?;
+        let wanted = |topic: &String| {
+            Some(topic.as_str()) != positions
+                && !topic.starts_with("__")
+                && routes.iter().any(|route| match route {
+                    Topics::Only(name) => name == topic,
+                    Topics::Beginning(text) => topic.starts_with(text.as_str()),
+                })
+        };
+        let mut topics: Vec<String> = all.into_iter().filter(wanted).collect();
+        topics.sort_unstable();
+        topics.truncate(usize::from(u16::MAX));
+        Ok(Back {
+            client,
+            topics: topics.into(),
+        })
+    }
+
+    pub fn topics(&self) -> &[String] {
+        &self.topics
+    }
+
+    /// Which of them are compacted: what is not on them may have been. None of a topic whose settings we may not see.
+    pub async fn compacted(&self) -> Result<Vec<(u16, Option<bool>)>, Error> {
+        let mut found = Vec::new();
+        for (number, topic) in (0..).zip(self.topics.iter()) {
+            let settings = self.client.topic_settings(topic).await?;
+            let policy = settings.as_ref().and_then(|it| it.get("cleanup.policy"));
+            found.push((number, policy.map(|policy| policy.contains("compact"))));
+        }
+        Ok(found)
+    }
+
+    /// Puts every message into `into`. Reads once: what cannot be read is an error.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        from: From,
+        into: T,
+        put: impl Fn(&mut T, &Copy<'_>) + Send + 'static,
+    ) -> Result<Reading<T>, Error> {
+        let abandon = Abandon(Arc::default());
+        let abandoned = Arc::clone(&abandon.0);
+        let back = self.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            let mut reader = Reader {
+                consumer: back.client.consumer().map_err(|error| (None, error))?,
+                pass: back.client.contact().pass(),
+                topics: Arc::clone(&back.topics),
+                abandoned,
+            };
+            let read = reader.read(&from, into, put);
+            end_aside(reader.consumer);
+            read
+        });
+        let read = reading
+            .await
+            .map_err(|e| Error::transient(format!("reading the topics back broke off: {e}")))?;
+        read.map_err(|(topic, error)| self.explain(&error, topic.as_deref()))
+    }
+
+    fn explain(&self, error: &KafkaError, topic: Option<&str>) -> Error {
+        if let Some(trouble) = self.client.trouble() {
+            return trouble;
+        }
+        let doing = topic.map_or(Doing::Connecting, Doing::Reading);
+        match verdict::code(error) {
+            Some(code) => verdict::error(code, doing, self.client.tools(), ""),
+            None => Error::transient(format!("Kafka: {error}")),
+        }
+    }
+}
+
+/// What went wrong, and on which topic.
+type Broken = (Option<String>, KafkaError);
+
+/// One partition that is being read.
+#[derive(Debug)]
+struct Partition {
+    /// What is left of it: up to here, without.
+    end: i64,
+    /// Nothing before it is there, and something was: the first message tells since when.
+    is_cut: bool,
+}
+
+struct Reader {
+    consumer: BaseConsumer,
+    pass: Pass,
+    topics: Arc<[String]>,
+    abandoned: Arc<AtomicBool>,
+}
+
+impl Reader {
+    fn read<T>(
+        &mut self,
+        from: &From,
+        into: T,
+        put: impl Fn(&mut T, &Copy<'_>),
+    ) -> Result<Reading<T>, Broken> {
+        let mut reading = Reading {
+            into,
+            messages: 0,
+            ends: Ends::default(),
+            cut: HashMap::new(),
+        };
+        let mut left = self.assign(from, &mut reading.ends, &mut reading.cut)?;
+        let numbers: HashMap<&str, u16> = (0..)
+            .zip(self.topics.iter())
+            .map(|(number, topic)| (topic.as_str(), number))
+            .collect();
+        let mut heard = Instant::now();
+        while !left.is_empty() {
+            if heard.elapsed() > SILENCE || self.abandoned.load(Ordering::Relaxed) {
+                return Err((None, KafkaError::Global(Code::OperationTimedOut)));
+            }
+            self.pass
+                .renew(self.consumer.client())
+                .map_err(|error| (None, error))?;
+            match self.consumer.poll(POLL) {
+                None => {}
+                Some(Ok(message)) => {
+                    heard = Instant::now();
+                    let Some(topic) = numbers.get(message.topic()).copied() else {
+                        continue;
+                    };
+                    let place = (topic, message.partition());
+                    if take(&message, place, &mut left, &mut reading.cut) {
+                        put_one(&message, topic, &mut reading.into, &put);
+                        reading.messages += 1;
+                    }
+                }
+                // What was before the end may have been compacted away, or be no message.
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    let at_end = |(_, number): &(u16, i32)| *number == partition;
+                    let places: Vec<(u16, i32)> = left.keys().copied().filter(at_end).collect();
+                    for place in places {
+                        self.drop_if_read(place, &mut left)?;
+                    }
+                }
+                Some(Err(error)) => verdict::passing(error).map_err(|error| (None, error))?,
+            }
+        }
+        Ok(reading)
+    }
+
+    /// The error of a partition's end does not name the topic: where the consumer stands tells which one it was.
+    fn drop_if_read(
+        &self,
+        place: (u16, i32),
+        left: &mut HashMap<(u16, i32), Partition>,
+    ) -> Result<(), Broken> {
+        let positions = self.consumer.position().map_err(|error| (None, error))?;
+        let topic = self.topics.get(usize::from(place.0));
+        let found = topic.and_then(|topic| positions.find_partition(topic, place.1));
+        let at = found.map(|it| it.offset());
+        let is_read = left
+            .get(&place)
+            .is_some_and(|it| matches!(at, Some(Offset::Offset(offset)) if offset >= it.end));
+        if is_read {
+            left.remove(&place);
+        }
+        Ok(())
+    }
+
+    /// Says where each partition begins and ends, and begins to read those that have something between the two.
+    fn assign(
+        &self,
+        from: &From,
+        ends: &mut Ends,
+        cut: &mut HashMap<u16, i64>,
+    ) -> Result<HashMap<(u16, i32), Partition>, Broken> {
+        let mut left = HashMap::new();
+        let mut assigned = TopicPartitionList::new();
+        for (number, topic) in (0..).zip(self.topics.iter()) {
+            let on = |error| (Some(topic.clone()), error);
+            for (partition, begin) in self.begin(from, number, topic).map_err(on)? {
+                let marks = self.consumer.fetch_watermarks(topic, partition, ANSWER);
+                let (low, high) = marks.map_err(on)?;
+                ends.0.insert((number, partition), high);
+                let begin = begin.map_or(high, |begin| begin.max(low));
+                let is_cut = low > 0 && begin == low && matches!(from, From::Time(_));
+                if begin >= high {
+                    if is_cut && low == high {
+                        cut.insert(number, i64::MAX); // all that ever was there is gone
+                    }
+                    continue;
+                }
+                let at = Offset::Offset(begin);
+                assigned
+                    .add_partition_offset(topic, partition, at)
+                    .map_err(on)?;
+                left.insert((number, partition), Partition { end: high, is_cut });
+            }
+        }
+        self.consumer
+            .assign(&assigned)
+            .map_err(|error| (None, error))?;
+        Ok(left)
+    }
+
+    /// The partitions of a topic, and where each begins: none if there is nothing yet of that time.
+    fn begin(&self, from: &From, number: u16, topic: &str) -> KafkaResult<Vec<(i32, Option<i64>)>> {
+        let metadata = self.consumer.fetch_metadata(Some(topic), ANSWER)?;
+        let found = metadata.topics().first();
+        if let Some(error) = found.and_then(MetadataTopic::error) {
+            return Err(KafkaError::MetadataFetch(Code::from(error)));
+        }
+        let partitions = found.map(MetadataTopic::partitions).unwrap_or_default();
+        let partitions = partitions.iter().map(MetadataPartition::id);
+        match from {
+            From::Time(None) => Ok(partitions.map(|it| (it, Some(0))).collect()),
+            From::Ends(ends) => {
+                let begin = |it: i32| (it, Some(ends.0.get(&(number, it)).copied().unwrap_or(0)));
+                Ok(partitions.map(begin).collect())
+            }
+            From::Time(Some(time)) => {
+                let mut asked = TopicPartitionList::new();
+                for partition in partitions {
+                    asked.add_partition_offset(topic, partition, Offset::Offset(*time))?;
+                }
+                let told = self.consumer.offsets_for_times(asked, ANSWER)?;
+                let begin = |it: rdkafka::topic_partition_list::TopicPartitionListElem<'_>| {
+                    it.error()?;
+                    Ok((it.partition(), it.offset().to_raw().filter(|at| *at >= 0)))
+                };
+                told.elements().into_iter().map(begin).collect()
+            }
+        }
+    }
+}
+
+/// Whether a message is one of those that were there when the reading began.
+fn take(
+    message: &BorrowedMessage<'_>,
+    place: (u16, i32),
+    left: &mut HashMap<(u16, i32), Partition>,
+    cut: &mut HashMap<u16, i64>,
+) -> bool {
+    let Some(partition) = left.get_mut(&place) else {
+        return false;
+    };
+    let offset = message.offset();
+    if std::mem::take(&mut partition.is_cut) {
+        let since = message.timestamp().to_millis().unwrap_or(i64::MAX);
+        let known = cut.entry(place.0).or_insert(since);
+        *known = since.max(*known);
+    }
+    let is_wanted = offset < partition.end;
+    if offset + 1 >= partition.end {
+        left.remove(&place);
+    }
+    is_wanted
+}
+
+fn put_one<T>(
+    message: &BorrowedMessage<'_>,
+    topic: u16,
+    into: &mut T,
+    put: &impl Fn(&mut T, &Copy<'_>),
+) {
+    // Without a value it deletes a key in a compacted topic, and is no event.
+    let Some(value) = message.payload() else {
+        return;
+    };
+    let is_replay = message
+        .headers()
+        .is_some_and(|headers| headers.iter().any(|header| header.key == REPLAY));
+    put(
+        into,
+        &Copy {
+            topic,
+            value,
+            is_replay,
+        },
+    );
+}
