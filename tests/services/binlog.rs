@@ -6,7 +6,7 @@ mod columns;
 mod damaged;
 mod first_start;
 mod login;
-mod lost;
+pub mod lost;
 mod rows;
 mod server;
 mod takeover;
@@ -20,10 +20,10 @@ use headwater_testkit::{Load, MysqlDatabase, Written};
 use crate::scene::{LIMIT, Scene, on_every_binlog};
 
 /// A scene on MySQL or MariaDB.
-type BinlogScene<'a> = Scene<'a, MysqlDatabase<'a>>;
+pub type BinlogScene<'a> = Scene<'a, MysqlDatabase<'a>>;
 
 /// A MySQL whose positions are files and offsets.
-const WITHOUT_GTIDS: [(&str, &str); 2] =
+pub const WITHOUT_GTIDS: [(&str, &str); 2] =
     [("gtid_mode", "OFF"), ("enforce_gtid_consistency", "OFF")];
 
 /// Between two looks at what a test waits for.

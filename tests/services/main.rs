@@ -19,6 +19,7 @@ mod lost_log;
 mod memory;
 mod peek;
 mod readers;
+mod recover;
 mod rights;
 mod scene;
 mod secrets;

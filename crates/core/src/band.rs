@@ -295,7 +295,9 @@ mod tests {
             let (mut from, mut all_found) = (i64::MIN, Vec::new());
             loop {
                 let mut gathering = Gathering::new(from, limit);
-                all.iter().for_each(|it| gathering.add(*it));
+                for it in &all {
+                    gathering.add(*it);
+                }
                 let band = gathering.finish();
                 all_found.extend(band.foreign());
                 match band.horizon() {
@@ -317,7 +319,9 @@ mod tests {
     #[test]
     fn many_events_of_one_date_are_in_one_band() {
         let mut gathering = Gathering::new(0, 4);
-        (0..100).for_each(|id| gathering.add(found(id, 5)));
+        for id in 0..100 {
+            gathering.add(found(id, 5));
+        }
         let band = gathering.finish();
         assert_eq!((band.foreign().count(), band.horizon()), (100, None));
     }

@@ -65,7 +65,8 @@ impl Json {
     /// The id and the date of an event that was written in either style; none of other bytes.
     pub(crate) fn identify(&mut self, value: &[u8]) -> Option<(ShortId, i64)> {
         let text = std::str::from_utf8(value).ok()?;
-        let object = self.document.read_whole(text, &Limits::EMBEDDED).ok()??;
+        let value = self.document.read_whole(text, &Limits::EMBEDDED).ok()??;
+        let object = Some(value).filter(|it| it.kind() == document::Kind::Object)?;
         let (mut id, mut date) = (None, None);
         for (name, value) in object.members() {
             match name.plain() {

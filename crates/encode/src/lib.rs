@@ -100,3 +100,67 @@ impl Encoder {
         }
     }
 }
+
+#[cfg(test)]
+mod read_back {
+    use std::path::Path;
+
+    use headwater_core::event::Flag;
+
+    use super::*;
+    use crate::tests::event;
+
+    const AVRO: &str = r#"{"type":"record","name":"CrateSealed","namespace":"port.cargo.avro","fields":[{"name":"qty","type":"long"}]}"#;
+    const PROTO: &str =
+        "syntax = \"proto3\"; package port.cargo.proto; message CrateSealed { int64 qty = 1; }";
+
+    fn encoders() -> [Encoder; 4] {
+        let avro = [(Path::new("a.avsc"), AVRO)];
+        let proto = [(Path::new("a.proto"), PROTO)];
+        let warn = UnknownMembers::Warn;
+        [
+            Encoder::Json(Json::new(JsonStyle::Embedded)),
+            Encoder::Json(Json::new(JsonStyle::Debezium)),
+            Encoder::Avro(Avro::from_texts(&avro, warn).expect("a schema")),
+            Encoder::Protobuf(Protobuf::from_texts(&proto, warn).expect("a schema")),
+        ]
+    }
+
+    #[test]
+    fn of_which_event_a_message_is_can_be_read_back_in_every_format() {
+        for mut encoder in encoders() {
+            for date in [0, -1, 1_781_234_567_450_789, -62_135_596_800_000_000] {
+                for delivered in [false, true] {
+                    let event = Event {
+                        event_date: date,
+                        model_id: None,
+                        delivered: Flag::Bool(delivered),
+                        ..event(r#"{"qty": 7}"#)
+                    };
+                    let value = encoder.encode(&event).expect("encodes").to_vec();
+                    let told = encoder.identify(&value);
+                    assert_eq!(told, Some((ShortId::of(&event.id), date)), "{encoder:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_of_no_event_and_no_harm() {
+        let [mut embedded, mut debezium, mut avro, mut protobuf] = encoders();
+        let payload = event(r#"{"qty": 7}"#);
+        for encoder in [&mut embedded, &mut debezium, &mut avro, &mut protobuf] {
+            let value = encoder.encode(&payload).expect("encodes").to_vec();
+            for end in 0..value.len() {
+                let told = encoder.identify(&value[..end]);
+                assert!(told.is_none_or(|(id, _)| id == ShortId::of(&payload.id)));
+            }
+            for other in [&b""[..], b"{}", b"[1]", b"\xFF\xFF", &[0; 40], &[0x0A; 64]] {
+                assert_eq!(encoder.identify(other), None, "{other:?}");
+            }
+        }
+        let json = embedded.encode(&payload).expect("encodes").to_vec();
+        assert_eq!(avro.identify(&json), None);
+        assert_eq!(protobuf.identify(&json), None);
+    }
+}

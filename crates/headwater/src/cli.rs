@@ -1,10 +1,12 @@
 //! The commands, as the operator meets them. They print; nobody else does.
 
 mod adopt;
+mod audit;
 mod check;
 mod demo;
 mod init;
 mod peek;
+mod recover;
 mod run;
 mod status;
 
@@ -13,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use headwater_core::instant::Instant;
 use headwater_core::trouble::Trouble;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -74,6 +77,27 @@ enum Command {
         /// Begin behind this position instead (MySQL, MariaDB): GTIDs, or `FILE:OFFSET`
         #[arg(long, value_name = "POSITION")]
         at: Option<String>,
+    },
+    /// After a lost log: publish what is missing, from the table, and let the log go on anew
+    Recover {
+        /// Events of this date or later [default: 15 minutes before the last event that is remembered]
+        #[arg(long, value_name = "TIME")]
+        from: Option<Instant>,
+        /// Say what would be published; publish and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Compare the table with the topics: what is missing, doubled, foreign; changes nothing
+    Audit {
+        /// Events of this date or later [default: all]
+        #[arg(long, value_name = "TIME")]
+        from: Option<Instant>,
+        /// Events before this date [default: a minute ago]
+        #[arg(long, value_name = "TIME")]
+        to: Option<Instant>,
+        /// How to print it
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        format: Format,
     },
 }
 
@@ -166,6 +190,15 @@ fn command(cli: Cli) -> Result<(), Exit> {
         }
         Command::Adopt { at } => {
             runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?, at.as_deref()))
+        }
+        Command::Recover { from, dry_run } => runtime.block_on(recover::recover(
+            &load(cli.config.as_deref())?,
+            from,
+            dry_run,
+        )),
+        Command::Audit { from, to, format } => {
+            let config = load(cli.config.as_deref())?;
+            runtime.block_on(audit::audit(&config, (from, to), format))
         }
     };
     // A thread that waits for a broker that is away must not keep the process.

@@ -3,6 +3,7 @@
 mod admin;
 mod cli;
 mod clock;
+mod compare;
 mod config;
 mod demo;
 mod metrics;

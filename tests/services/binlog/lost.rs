@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Kafka, Mysql, Outbox, Server, Written};
+use headwater_testkit::{Kafka, Mysql, MysqlDatabase, Outbox, Server, Written};
 use tokio::time::sleep;
 use uuid::Uuid;
 
@@ -21,7 +21,7 @@ async fn a_purged_or_reset_log_is_told(scene: BinlogScene<'_>) {
     scene.commit_events(5).await;
 
     // WHEN the log that holds them is purged, THEN that is told, and nothing is passed over
-    purge(&scene).await;
+    purge(&scene.database).await;
     refused(&scene, &["purged", "headwater adopt"]).await;
 
     // AND it goes on from the present when it is told to
@@ -29,7 +29,7 @@ async fn a_purged_or_reset_log_is_told(scene: BinlogScene<'_>) {
     carries_on(&scene, &mut written).await;
 
     // WHEN the server is reset, THEN that is told
-    reset(&scene).await;
+    reset(&scene.database).await;
     scene.commit_events(1).await;
     refused(&scene, &["reset", "headwater adopt"]).await;
     adopt(&scene);
@@ -37,20 +37,20 @@ async fn a_purged_or_reset_log_is_told(scene: BinlogScene<'_>) {
 
     // WHEN it is reset, and has since written more than before, THEN a run finds that out: only the log itself tells
     another_second(&scene).await;
-    reset(&scene).await;
+    reset(&scene.database).await;
     scene.commit_events(200).await;
     ends(&scene, "run", &["reset", "headwater adopt"]).await;
     let arrived = scene.judge_within(&written, Duration::ZERO).await;
     arrived.assert_exactly_once();
 }
 
-async fn reset(scene: &BinlogScene<'_>) {
-    let reset = if scene.database.mysql().server().is_mariadb() {
+pub async fn reset(database: &MysqlDatabase<'_>) {
+    let reset = if database.mysql().server().is_mariadb() {
         "RESET MASTER"
     } else {
         "RESET BINARY LOGS AND GTIDS"
     };
-    scene.database.mysql().execute(reset).await;
+    database.mysql().execute(reset).await;
 }
 
 on_every_binlog!(a_log_that_is_reset_before_anything_was_read_is_told: "unread", own server, shared kafka);
@@ -63,7 +63,7 @@ async fn a_log_that_is_reset_before_anything_was_read_is_told(scene: BinlogScene
 
     // WHEN the server is reset, and has since written more than before, THEN a run finds that out
     another_second(&scene).await;
-    reset(&scene).await;
+    reset(&scene.database).await;
     scene.commit_events(300).await;
     ends(&scene, "run", &["reset", "headwater adopt"]).await;
     let nothing = Written::default();
@@ -72,7 +72,7 @@ async fn a_log_that_is_reset_before_anything_was_read_is_told(scene: BinlogScene
 }
 
 /// MariaDB's log has whole seconds: what is to be told apart by its time must not be of the same one.
-async fn another_second(scene: &BinlogScene<'_>) {
+pub async fn another_second(scene: &BinlogScene<'_>) {
     let now = "SELECT UNIX_TIMESTAMP()";
     let before = scene.database.ask(now).await;
     while scene.database.ask(now).await == before {
@@ -150,11 +150,11 @@ async fn a_place_that_is_amid_another_event_since_a_reset_is_told() {
     arrived.assert_exactly_once();
 }
 
-async fn purge(scene: &BinlogScene<'_>) {
-    let mysql = scene.database.mysql();
+pub async fn purge(database: &MysqlDatabase<'_>) {
+    let mysql = database.mysql();
     // A file that somebody reads is not purged, and a server may notice late that a reader has gone.
-    scene.database.end_readers().await;
-    while scene.database.readers().await > 0 {
+    database.end_readers().await;
+    while database.readers().await > 0 {
         sleep(Duration::from_millis(50)).await;
     }
     mysql.execute("FLUSH BINARY LOGS").await;
@@ -217,7 +217,7 @@ async fn an_idle_outbox_follows_a_busy_neighbour(scene: BinlogScene<'_>) {
     // WHEN it is killed after a while, and the log is purged up to the present
     sleep(Duration::from_secs(15)).await;
     run.kill9();
-    purge(&scene).await;
+    purge(&scene.database).await;
 
     // THEN it had followed its neighbour, and nothing is missing
     let run = scene.start().await;

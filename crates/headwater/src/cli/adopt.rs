@@ -69,7 +69,7 @@ pub async fn adopt(config: &Config, at: Option<&str>) -> Result<(), Exit> {
     }
 }
 
-async fn alone<O: Origin>(config: &Config, origin: &mut O) -> Result<(), Exit> {
+pub async fn alone<O: Origin>(config: &Config, origin: &mut O) -> Result<(), Exit> {
     match tokio::time::timeout(PATIENCE, origin.lock()).await {
         Ok(locked) => Ok(locked?),
         Err(_) => Err(Exit::Person(format!(

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{Exit, Format};
 use crate::config::{Config, ConfigError};
 use crate::parts::{self, Broken, Database, NoEncoder, Outlet};
-use crate::pipeline::{NoRecord, Preparer};
+use crate::pipeline::{NoRecord, NotRecovered, Preparer};
 
 /// So many schemas are named.
 const NAMES: usize = 5;
@@ -127,6 +127,14 @@ async fn record(config: &Config, outlet: &Outlet) -> Result<Option<Record>, Find
         let missing = NoRecord(config.name().to_owned());
         return Err(Finding::problem(missing.to_string(), "headwater init"));
     };
+    let snapshot = record.snapshot.as_ref();
+    if snapshot.is_some_and(|it| it.recovery.is_some()) {
+        let broken_off = NotRecovered(config.name().to_owned());
+        return Err(Finding::problem(
+            broken_off.to_string(),
+            "headwater recover",
+        ));
+    }
     Ok(Some(record))
 }
 

@@ -163,7 +163,7 @@ async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<Stri
     if !made.is_empty() {
         made.push(format!(
             "the position record was left as it is, at {}; a new slot begins at {}, and what was committed between the two is \
-             not in it: headwater adopt goes on from the slot all the same",
+             not in it: headwater recover publishes it from the table, headwater adopt goes on from the slot without it",
             record.map(|record| record.position).unwrap_or_default(),
             beginning.at
         ));
@@ -172,7 +172,7 @@ async fn again(config: &Config, positions: &mut AnyPositions) -> Result<Vec<Stri
 }
 
 /// Publication, slot, and where the slot begins; with `count_to`, only if a new slot passes over no event.
-async fn begin(
+pub async fn begin(
     config: &Config,
     database: &Database,
     count_to: Option<u64>,

@@ -15,7 +15,7 @@ use super::Exit;
 use crate::admin;
 use crate::config::{Config, Snapshot};
 use crate::parts::{self, Database, Outlet};
-use crate::pipeline::{Board, Figures, Pipeline, Preparer, Stop, Tally, supervise};
+use crate::pipeline::{Board, Extent, Figures, Pipeline, Preparer, Stop, Tally, supervise};
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
@@ -68,7 +68,10 @@ async fn carry<O: Origin>(
         destination,
         preparer,
         bound: parts::bound(config),
-        snapshot_only: config.source().snapshot == Some(Snapshot::Only),
+        extent: match config.source().snapshot {
+            Some(Snapshot::Only) => Extent::Snapshot,
+            _ => Extent::All,
+        },
         tally: Tally::default(),
         board,
     };
@@ -80,7 +83,7 @@ async fn carry<O: Origin>(
 }
 
 /// How far a snapshot has come, in one line of the terminal, if there is one.
-fn progress(mut board: watch::Receiver<Figures>) -> JoinHandle<()> {
+pub fn progress(mut board: watch::Receiver<Figures>) -> JoinHandle<()> {
     tokio::spawn(async move {
         if !std::io::stderr().is_terminal() {
             return;

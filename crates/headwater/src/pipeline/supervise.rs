@@ -41,10 +41,20 @@ pub struct Pipeline<O, D> {
     pub destination: D,
     pub preparer: Preparer,
     pub bound: Bound,
-    /// Nothing but the rows that were there before, and then the end.
-    pub snapshot_only: bool,
+    pub extent: Extent,
     pub tally: Tally,
     pub board: Board,
+}
+
+/// How much is carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// The rows that were there before, if that was asked for, and then the log.
+    All,
+    /// Nothing but the rows that were there before.
+    Snapshot,
+    /// What a lost log did not bring, and then the end.
+    Recovery,
 }
 
 impl<O, D> Pipeline<O, D> {
@@ -71,7 +81,8 @@ impl fmt::Display for NoRecord {
         write!(
             f,
             "pipeline {} has no position record, so where to begin is not known, and Headwater never starts over by itself. \
-             If it never ran: headwater init. If the positions were lost: headwater adopt takes the log's own position",
+             If it never ran: headwater init. If the positions were lost: headwater adopt takes the log's own position, and \
+             headwater recover --from TIME publishes what the table has and the topics do not",
             self.0
         )
     }
@@ -80,6 +91,28 @@ impl fmt::Display for NoRecord {
 impl std::error::Error for NoRecord {}
 
 impl Trouble for NoRecord {
+    fn severity(&self) -> Severity {
+        Severity::Fatal
+    }
+}
+
+/// A recovery was broken off.
+#[derive(Debug)]
+pub struct NotRecovered(pub String);
+
+impl fmt::Display for NotRecovered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the recovery of pipeline {} was broken off, and events may still be missing: headwater recover goes on with it",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NotRecovered {}
+
+impl Trouble for NotRecovered {
     fn severity(&self) -> Severity {
         Severity::Fatal
     }
@@ -101,8 +134,8 @@ pub async fn supervise<O: Origin, D: Destination>(
         }
         let trouble = match ended {
             Ended::Asked => return Ok(()),
-            Ended::Complete if pipeline.snapshot_only => {
-                info!("the snapshot is complete, and source.snapshot = \"only\" asks for no more");
+            Ended::Complete if pipeline.extent != Extent::All => {
+                info!("the rows that were there are published, and no more is asked for");
                 return Ok(());
             }
             Ended::Complete => continue,
@@ -256,11 +289,13 @@ async fn open<O: Origin, D: Destination>(
     let Some(record) = read.filter(Record::has_position) else {
         return Err(lost(NoRecord(pipeline.name.clone())));
     };
-    if record.snapshot.is_some() {
-        return view(pipeline, positions, record).await;
-    }
-    if pipeline.snapshot_only {
-        return Err(Ended::Complete);
+    match &record.snapshot {
+        Some(it) if it.recovery.is_some() && pipeline.extent != Extent::Recovery => {
+            return Err(lost(NotRecovered(pipeline.name.clone())));
+        }
+        Some(_) => return view(pipeline, positions, record).await,
+        None if pipeline.extent != Extent::All => return Err(Ended::Complete),
+        None => {}
     }
     log(pipeline, positions, record).await
 }

@@ -23,7 +23,7 @@ use headwater_encode::{Encoder, Json, JsonStyle};
 use tokio::sync::mpsc;
 
 use super::stop::Ask;
-use super::{Board, Bound, Destination, Pipeline, Preparer, Stop, Tally, supervise};
+use super::{Board, Bound, Destination, Extent, Pipeline, Preparer, Stop, Tally, supervise};
 
 #[derive(Debug, Clone)]
 struct Scripted(Severity, &'static str);
@@ -313,7 +313,7 @@ impl Stage {
                 vec![Route::parse("t", "{model_id}").unwrap()],
             ),
             bound,
-            snapshot_only: false,
+            extent: Extent::All,
             tally: Tally::default(),
             board: Board::default(),
         };

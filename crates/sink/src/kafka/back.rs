@@ -56,8 +56,40 @@ pub struct Reading<T> {
     pub into: T,
     pub messages: u64,
     pub ends: Ends,
-    /// The topics' own retention has cut what is before this time (milliseconds since 1970), on a partition of each.
-    pub cut: HashMap<u16, i64>,
+    /// What a topic's own retention has left.
+    pub cut: HashMap<u16, Cut>,
+}
+
+/// What is not on a topic any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// What is before this time, in milliseconds since 1970, on one of its partitions.
+    Before(i64),
+    /// All that ever was on one of its partitions.
+    All,
+}
+
+/// How long a topic keeps what is on it, as far as we may see its settings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Keeping {
+    pub compacted: Option<bool>,
+    /// Nothing younger than so many milliseconds is deleted.
+    pub at_least: Option<i64>,
+}
+
+impl Keeping {
+    fn of(settings: &HashMap<String, String>) -> Keeping {
+        let number = |name: &str| settings.get(name)?.parse::<i64>().ok();
+        let policy = settings.get("cleanup.policy");
+        Keeping {
+            compacted: policy.map(|policy| policy.contains("compact")),
+            at_least: match (number("retention.ms"), number("retention.bytes")) {
+                (Some(-1), Some(-1)) => Some(i64::MAX),
+                (Some(time), Some(-1)) => Some(time),
+                _ => None,
+            },
+        }
+    }
 }
 
 /// Several topics, to be read back.
@@ -99,13 +131,13 @@ impl Back {
         &self.topics
     }
 
-    /// Which of them are compacted: what is not on them may have been. None of a topic whose settings we may not see.
-    pub async fn compacted(&self) -> Result<Vec<(u16, Option<bool>)>, Error> {
+    /// How long each of them keeps what is on it.
+    pub async fn keeping(&self) -> Result<Vec<(u16, Keeping)>, Error> {
         let mut found = Vec::new();
         for (number, topic) in (0..).zip(self.topics.iter()) {
             let settings = self.client.topic_settings(topic).await?;
-            let policy = settings.as_ref().and_then(|it| it.get("cleanup.policy"));
-            found.push((number, policy.map(|policy| policy.contains("compact"))));
+            let keeping = settings.as_ref().map(Keeping::of).unwrap_or_default();
+            found.push((number, keeping));
         }
         Ok(found)
     }
@@ -245,7 +277,7 @@ impl Reader {
         &self,
         from: &From,
         ends: &mut Ends,
-        cut: &mut HashMap<u16, i64>,
+        cut: &mut HashMap<u16, Cut>,
     ) -> Result<HashMap<(u16, i32), Partition>, Broken> {
         let mut left = HashMap::new();
         let mut assigned = TopicPartitionList::new();
@@ -259,7 +291,7 @@ impl Reader {
                 let is_cut = low > 0 && begin == low && matches!(from, From::Time(_));
                 if begin >= high {
                     if is_cut && low == high {
-                        cut.insert(number, i64::MAX); // all that ever was there is gone
+                        cut.insert(number, Cut::All);
                     }
                     continue;
                 }
@@ -312,7 +344,7 @@ fn take(
     message: &BorrowedMessage<'_>,
     place: (u16, i32),
     left: &mut HashMap<(u16, i32), Partition>,
-    cut: &mut HashMap<u16, i64>,
+    cut: &mut HashMap<u16, Cut>,
 ) -> bool {
     let Some(partition) = left.get_mut(&place) else {
         return false;
@@ -320,8 +352,10 @@ fn take(
     let offset = message.offset();
     if std::mem::take(&mut partition.is_cut) {
         let since = message.timestamp().to_millis().unwrap_or(i64::MAX);
-        let known = cut.entry(place.0).or_insert(since);
-        *known = since.max(*known);
+        let known = cut.entry(place.0).or_insert(Cut::Before(since));
+        if let Cut::Before(known) = known {
+            *known = since.max(*known);
+        }
     }
     let is_wanted = offset < partition.end;
     if offset + 1 >= partition.end {

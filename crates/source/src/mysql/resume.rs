@@ -154,8 +154,8 @@ pub(super) fn start(
                 "the remembered position {position} is one of {}, and this is {}",
                 then.flavor, server.flavor
             ),
-            "check source.url; if the change is meant, `headwater adopt` takes the present position of this server, and events \
-             between the two may be missing",
+            "check source.url; if the change is meant, `headwater recover` publishes what this table has and the topics do not; \
+             `headwater adopt` takes the present position of this server without that",
         ));
     }
     match &position.gtids {
@@ -242,8 +242,8 @@ fn same_server(then: &Identity, position: &Position, server: &Server) -> Result<
             then.server, server.identity
         ),
         "check source.url; only a position by GTIDs without tags counts on another server (gtid_mode = ON when the pipeline \
-         begins); if the change is meant, `headwater adopt` takes the present position of this server, and events between the \
-         two may be missing",
+         begins); if the change is meant, `headwater recover` publishes what this table has and the topics do not; `headwater \
+         adopt` takes the present position of this server without that",
     ))
 }
 
@@ -338,8 +338,9 @@ fn not_contained(position: &Position, lacking: &str, server: &Server) -> Error {
     }
     Error::fatal(
         format!("{what}: it was reset, restored from a backup, or is another server"),
-        "what this server holds and what was published may differ, on both sides of the remembered position; decide what to do \
-         about that, then `headwater adopt` goes on from the server's present position",
+        "what this server holds and what was published may differ, on both sides of the remembered position: `headwater audit` \
+         tells how, `headwater recover` publishes what the table has and the topics do not, and `headwater adopt` goes on from \
+         the server's present position without that",
     )
 }
 

@@ -135,7 +135,8 @@ pub(super) const LOG_BIN: &str = "the binary log is off: set log_bin = binlog an
 
 /// How to go on after events were lost from the log.
 pub(super) const LOST: &str = "what was committed between the remembered position and what the server still has is not in its \
-     log: compare the table with what was published, then `headwater adopt` goes on from the server's present position";
+     log: `headwater recover` publishes from the table what is missing, and `headwater adopt` goes on from the server's present \
+     position without that";
 
 /// What made the server end a replication: error 1236 comes with one of many texts.
 enum Ended {
@@ -161,7 +162,8 @@ const TEXTS: &[(&str, Ended)] = &[
         Ended::Advice(
             "an event is larger than the server sends: SET GLOBAL max_allowed_packet = 1073741824; and SET GLOBAL \
              slave_max_allowed_packet = 1073741824; if they are that large already, no event begins there, as after a RESET where \
-             positions are files and offsets: compare the table with what was published, then `headwater adopt`",
+             positions are files and offsets: `headwater recover` publishes from the table what is missing, `headwater adopt` goes on \
+             without that",
         ),
     ),
     (
@@ -200,7 +202,8 @@ pub(super) fn of_stream(refusal: &Refusal, settings: &Settings, place: &str) -> 
             Error::fatal(
                 what,
                 "the server cannot read its own log there, and nothing past it was published: mysqlbinlog on that file shows \
-                 more; if the log is damaged, compare the table with what was published, then `headwater adopt`",
+                 more; if the log is damaged, `headwater recover --from TIME` publishes from the table what is missing, and \
+                 `headwater adopt` goes on without that",
             ),
             false,
         ),

@@ -118,8 +118,8 @@ fn slot_missing(settings: &Settings) -> Error {
             "slot {} does not exist any more: events since the last position may be missing from any new slot",
             settings.slot
         ),
-        "run `headwater init` to make a new slot, then `headwater adopt` to go on from it; what was committed between the \
-         two positions is not published",
+        "`headwater recover` makes it anew and publishes, from the table, what is missing; to go on without that: `headwater \
+         init`, then `headwater adopt`",
     )
 }
 
@@ -170,8 +170,8 @@ pub(super) fn fit_slot(slot: &SlotFacts, settings: &Settings) -> Result<(), Erro
                 "slot {name} was invalidated by the server ({why}): events since the last position are missing from it"
             ),
             format!(
-                "SELECT pg_drop_replication_slot('{name}'); then `headwater init` to make a new slot and `headwater adopt` \
-                 to go on from it; what was committed between the two positions is not published"
+                "`headwater recover` makes it anew and publishes, from the table, what is missing; to go on without that: SELECT \
+                 pg_drop_replication_slot('{name}'); `headwater init`, then `headwater adopt`"
             ),
         ));
     }
@@ -235,7 +235,8 @@ pub(super) fn same_objects(
                  committed in between may not be in the log",
                 settings.qualified()
             ),
-            "compare the tables with what was published; then `headwater adopt` goes on from the slot with the new table",
+            "`headwater recover` publishes what the new table has and the topics do not; to go on without that: `headwater \
+             adopt`",
         ));
     }
     if replaced(then.publication, publication) {
@@ -254,7 +255,8 @@ pub(super) fn same_objects(
                  committed in between are not in the log"
             ),
             format!(
-                "compare the table with what was published; then `headwater adopt` goes on from the slot{before_18}"
+                "`headwater recover` makes the slot anew and publishes, from the table, what is missing; to go on without that: \
+                 `headwater adopt`{before_18}"
             ),
         ));
     }
@@ -285,7 +287,8 @@ pub(super) fn not_moved(
                  events between the two may be missing",
                 settings.slot
             ),
-            "find out who did so; `headwater adopt` goes on from the slot's own position and leaves out what is between",
+            "find out who did so; `headwater recover` makes it anew and publishes, from the table, what is missing; `headwater \
+             adopt` goes on from the slot's own position and leaves out what is between",
         )),
         _ => Ok(()),
     }
@@ -303,8 +306,9 @@ pub(super) fn same_log(
             format!(
                 "the remembered position {position} belongs to {what} {then}, and this is {now}"
             ),
-            "check source.url and source.slot; if the change is meant, `headwater adopt` takes the position of the new slot, \
-             and events between the two positions may be missing",
+            "check source.url and source.slot; if the change is meant, `headwater recover` publishes what this table has and the \
+             topics do not, and goes on with a slot made anew; `headwater adopt` takes the position of the slot that is there, and \
+             events between the two positions may be missing",
         )
     };
     if identity.system != system.identifier {
@@ -333,7 +337,8 @@ pub(super) fn same_log(
 }
 
 const ADOPT_ELSEWHERE: &str = "what this server holds and what was published may differ, on both sides of the remembered \
-     position; decide what to do about that, then `headwater adopt` goes on from the slot's own position";
+     position: `headwater audit` tells how, `headwater recover` publishes what the table has and the topics do not, and `headwater \
+     adopt` goes on from the slot's own position without that";
 
 /// The position lies on the way to the server's timeline `now`, which is another than the record's.
 pub(super) fn on_the_way(

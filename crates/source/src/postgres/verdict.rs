@@ -101,8 +101,8 @@ fn advice(code: &str, settings: &Settings) -> Option<String> {
         "42704" => format!(
             "slot {slot} and publication {publication} must both exist, and the publication must be the older one \
              (a publication made after the slot is not seen by it): `headwater init` makes what is missing; \
-             if the slot was lost, events since the last position may be missing, and `headwater adopt` goes on from a \
-             new slot"
+             if the slot was lost, events since the last position may be missing, and `headwater recover` publishes them \
+             from the table"
         ),
         "42P01" => format!(
             "table {schema}.{table} is not in database {database}: create it, or name the right one in source.table"
@@ -114,8 +114,8 @@ fn advice(code: &str, settings: &Settings) -> Option<String> {
                     SELECT pg_drop_replication_slot('...');"
             .to_owned(),
         "58P01" => format!(
-            "the server has removed log that slot {slot} still needed, so events are missing from the stream: make a \
-             new slot, then `headwater adopt`"
+            "the server has removed log that slot {slot} still needed, so events are missing from the stream: `headwater \
+             recover` makes the slot anew and publishes them from the table"
         ),
         _ => return None,
     })
@@ -137,7 +137,7 @@ mod tests {
             ("42P01", "table eventlog.events"),
             ("55000", "headwater check"),
             ("53400", "max_replication_slots"),
-            ("58P01", "headwater adopt"),
+            ("58P01", "headwater recover"),
         ] {
             let error = of_text(&format!("what (it) said (SQLSTATE {code})"), &settings());
             let Error::Fatal { what, advice } = error else {

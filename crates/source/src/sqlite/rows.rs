@@ -284,8 +284,8 @@ fn another_table(what: String) -> Error {
     Error::fatal(
         what,
         "the file was restored from a copy, or the table was made anew, and new rows may have been given numbers that were \
-         passed already; put the right file back, or, after looking at what would be passed over, take this one over with \
-         headwater adopt",
+         passed already; put the right file back, or let `headwater recover` publish what the table has and the topics do not; \
+         `headwater adopt` goes on at the table's end without that",
     )
 }
 

@@ -170,7 +170,7 @@ pub(super) fn reset(expected: &Last, found: &Last, flavor: Flavor) -> Error {
             told(expected),
             told(found)
         ),
-        "what was written meanwhile is not known: compare table and topics, then begin anew at the end of the log with \
-         `headwater adopt`, which passes over all that was committed until then",
+        "what was written meanwhile is not known: `headwater recover` publishes what the table has and the topics do not; \
+         `headwater adopt` begins anew at the end of the log, and passes over all that was committed until then",
     )
 }

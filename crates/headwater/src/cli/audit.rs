@@ -1,0 +1,183 @@
+//! `headwater audit`: compares the table with the topics, and changes nothing.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::{Duration, Instant as Moment};
+
+use headwater_core::instant::Instant;
+use headwater_core::window::Window;
+use headwater_source::NoPart;
+
+use super::{Exit, Format};
+use crate::clock;
+use crate::compare::{Account, Encoders, Order, Published, compare};
+use crate::config::Config;
+use crate::parts::{self, Outlet};
+use crate::pipeline::Stop;
+
+/// What is younger may still be on its way.
+const ON_ITS_WAY: i64 = 60 * 1_000_000;
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
+pub async fn audit(
+    config: &Config,
+    (from, to): (Option<Instant>, Option<Instant>),
+    format: Format,
+) -> Result<(), Exit> {
+    let to = to.unwrap_or(Instant(clock::micros() - ON_ITS_WAY));
+    if from.is_some_and(|from| from >= to) {
+        return Err(Exit::Configuration(format!(
+            "--from must be before --to, and {} is not before {to}",
+            from.unwrap_or(to)
+        )));
+    }
+    let window = Window {
+        from,
+        to: Some(to),
+        ..Window::default()
+    };
+    let mut stop = super::stop_on_signals()?;
+    let mut published = published(config).await?;
+    let account = account(config, &mut published, window.clone(), &mut stop).await?;
+    match format {
+        Format::Text => print(config, &window, &account),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&account);
+            println!("{}", json.unwrap_or_default());
+        }
+    }
+    if let Some(at) = &account.stopped_at {
+        eprintln!(
+            "stopped: what has a date before {at} was compared; headwater audit --from {at} --to {to} goes on"
+        );
+    }
+    match account.missing {
+        0 => Ok(()),
+        missing => Err(Exit::Person(format!(
+            "{missing} of the table's events are not on the topics; headwater replay publishes a part of the table again, and \
+             headwater recover what is missing after the log was lost"
+        ))),
+    }
+}
+
+/// The topics of a configuration, to be read back.
+pub async fn published(config: &Config) -> Result<Published, Exit> {
+    let outlet = Outlet::new(config)?;
+    let Some(back) = outlet.back(&parts::topics(config)?).await? else {
+        return Err(Exit::Configuration(
+            "sink.kind is \"stdout\": what was printed cannot be read back".into(),
+        ));
+    };
+    Ok(Published::open(back, encoders(config)).await?)
+}
+
+pub fn encoders(config: &Config) -> Encoders {
+    let config = config.clone();
+    Arc::new(move || parts::encoder(&config).ok())
+}
+
+/// A window of the table beside the topics.
+pub async fn account(
+    config: &Config,
+    published: &mut Published,
+    window: Window,
+    stop: &mut Stop,
+) -> Result<Account, Exit> {
+    let mut progress = Progress::begin();
+    let order = Order {
+        database: &parts::database(config)?,
+        preparer: &mut parts::preparer(config)?,
+        published,
+        window,
+        progress: &mut |rows| progress.show(rows),
+    };
+    let compared = compare(order, stop).await;
+    progress.end();
+    compared.map_err(|no| match no {
+        NoPart::Source(error) => Exit::from(error),
+        NoPart::NoColumn { .. } => Exit::Configuration(no.to_string()),
+    })
+}
+
+/// How far it has come: a line of the terminal that changes, or now and then a line of the log.
+struct Progress {
+    is_terminal: bool,
+    begun: Moment,
+    last: Moment,
+}
+
+impl Progress {
+    fn begin() -> Progress {
+        Progress {
+            is_terminal: std::io::stderr().is_terminal(),
+            begun: Moment::now(),
+            last: Moment::now(),
+        }
+    }
+
+    fn show(&mut self, rows: u64) {
+        let every = if self.is_terminal {
+            PROGRESS_EVERY
+        } else {
+            LOG_EVERY
+        };
+        // Looking at the clock for each row would be most of the work.
+        if !rows.is_multiple_of(256) || self.last.elapsed() < every {
+            return;
+        }
+        self.last = Moment::now();
+        let rate = rows / self.begun.elapsed().as_secs().max(1);
+        if self.is_terminal {
+            eprint!("\r\x1b[2K{rows} rows compared, {rate} a second");
+        } else {
+            tracing::info!(rows, rate, "comparing");
+        }
+    }
+
+    fn end(&self) {
+        if self.is_terminal {
+            eprint!("\r\x1b[2K");
+        }
+    }
+}
+
+fn print(config: &Config, window: &Window, account: &Account) {
+    let from = window
+        .from
+        .map_or("the beginning".into(), |it| it.to_string());
+    let to = window.to.map_or("now".into(), |it| it.to_string());
+    println!("pipeline {}, events from {from} to {to}", config.name());
+    for (count, what) in [
+        (account.rows, "events in the table"),
+        (account.there, "on the topics"),
+        (account.missing, "missing"),
+        (
+            account.not_comparable,
+            "not comparable: not there, and the topic does not keep what is of their date",
+        ),
+        (account.doubled, "doubled"),
+        (account.replayed, "replayed"),
+        (
+            account.foreign,
+            "foreign: on the topics, and not in the table (pruned, or written by somebody else)",
+        ),
+        (
+            account.unpublishable,
+            "cannot be published: headwater check says why",
+        ),
+        (
+            account.unreadable,
+            "messages that are no events in this format",
+        ),
+    ] {
+        println!("{count:>12} {what}");
+    }
+    for named in &account.named {
+        let date = named.event_date.as_deref().unwrap_or("-");
+        println!("{}: {} {date} {}", named.what, named.id, named.topic);
+    }
+    for doubt in &account.doubts {
+        println!("not known: {doubt}");
+    }
+}

@@ -1,0 +1,299 @@
+//! `headwater recover`: after a lost log, publishes what is missing, from the table, and lets the log go on anew.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use headwater_core::instant::Instant;
+use headwater_core::positions::{Positions as _, Record, Recovery, Snapshot};
+use headwater_core::route::Topics;
+use headwater_core::source::{Origin, Source as _};
+use headwater_core::trouble::Trouble;
+use headwater_core::window::Window;
+use headwater_sink::Error;
+use headwater_source::mysql::MySql;
+use headwater_source::postgres::{self, Postgres};
+use headwater_source::sqlite::Sqlite;
+use tokio::time::timeout;
+
+use super::adopt::alone;
+use super::audit::{account, encoders, published};
+use super::init::{begin, first_record, write};
+use super::{Exit, run};
+use crate::compare::{Encoders, Found, Missing, Published};
+use crate::config::Config;
+use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
+use crate::pipeline::{Board, Destination, Extent, Pipeline, Stop, Tally, supervise};
+
+/// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
+const MARGIN: i64 = 15 * 60 * 1_000_000;
+/// A log that is lost says so soon.
+const LOOK: Duration = Duration::from_secs(5);
+
+pub async fn recover(config: &Config, from: Option<Instant>, dry_run: bool) -> Result<(), Exit> {
+    let database = parts::database(config)?;
+    match &database {
+        Database::Postgres(settings) => {
+            let origin = Postgres::new(settings.clone());
+            Box::pin(with(config, &database, origin, (from, dry_run))).await
+        }
+        Database::MySql(settings) => {
+            let origin = MySql::new(settings.clone());
+            Box::pin(with(config, &database, origin, (from, dry_run))).await
+        }
+        Database::Sqlite(settings) => {
+            let origin = Sqlite::new(settings.clone());
+            Box::pin(with(config, &database, origin, (from, dry_run))).await
+        }
+    }
+}
+
+async fn with<O: Origin>(
+    config: &Config,
+    database: &Database,
+    mut origin: O,
+    (from, dry_run): (Option<Instant>, bool),
+) -> Result<(), Exit> {
+    let mut stop = super::stop_on_signals()?;
+    // Whether the topics can be read at all is known before anything is changed.
+    let mut topics = published(config).await?;
+    alone(config, &mut origin).await?;
+    let record = remembered(config).await?;
+    let is_under_way = |it: &Record| it.snapshot.as_ref().is_some_and(|it| it.recovery.is_some());
+    if let Some(record) = record.as_ref().filter(|it| is_under_way(it)) {
+        eprintln!("going on with the recovery of pipeline {}", config.name());
+        return carry(config, origin, record, &mut stop).await;
+    }
+    if let Some(record) = &record
+        && !is_lost(&mut origin, record).await?
+        && from.is_none()
+    {
+        eprintln!(
+            "the log of pipeline {} can be read from its position: nothing is to be recovered, and headwater run goes on (if it \
+             stops further on, at a damaged place: headwater recover --from TIME)",
+            config.name()
+        );
+        return Ok(());
+    }
+    let since = since(config, record.as_ref(), from)?;
+    if dry_run {
+        let window = Window {
+            from: since,
+            ..Window::default()
+        };
+        let account = account(config, &mut topics, window, &mut stop).await?;
+        println!(
+            "events {}: {} in the table, {} of them on the topics; recover would publish {}",
+            told(since),
+            account.rows,
+            account.there,
+            account.missing + account.not_comparable
+        );
+        tell_doubts(&account.doubts);
+        return Ok(());
+    }
+    drop(topics);
+    let record = anew(config, database, record, since).await?;
+    carry(config, origin, &record, &mut stop).await
+}
+
+async fn remembered(config: &Config) -> Result<Option<Record>, Exit> {
+    let (_sink, mut positions) = Outlet::new(config)?.connect().await?;
+    let record = positions.read().await?;
+    Ok(record.filter(Record::has_position))
+}
+
+/// Whether the log refuses the position; what may pass by itself is no reason to give a log up.
+async fn is_lost<O: Origin>(origin: &mut O, record: &Record) -> Result<bool, Exit> {
+    let opened = match record.snapshot {
+        Some(_) => {
+            let mut record = record.clone();
+            origin.snapshot(&mut record).await.map(drop)
+        }
+        None => match origin.open(record).await {
+            Ok(mut source) => {
+                // That a binlog was reset is seen by what it has in the place of the last transaction.
+                let looked = timeout(LOOK, source.next()).await;
+                source.close().await;
+                looked.map_or(Ok(()), |item| item.map(drop))
+            }
+            Err(error) => Err(error),
+        },
+    };
+    match opened {
+        Ok(()) => Ok(false),
+        Err(error) if error.is_fatal() => {
+            eprintln!("found: {error}");
+            Ok(true)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Since when events may be missing; none: of all dates.
+fn since(
+    config: &Config,
+    record: Option<&Record>,
+    from: Option<Instant>,
+) -> Result<Option<Instant>, Exit> {
+    if let Some(from) = from {
+        let last = record.and_then(|it| it.event_time.as_ref());
+        if let Some(last) = last.filter(|last| last.parse().is_ok_and(|it: Instant| it < from)) {
+            eprintln!(
+                "the last event that is remembered is of {last}: what was committed between that and {from} is not looked at"
+            );
+        }
+        return Ok(Some(from));
+    }
+    // A snapshot that was not finished: rows of any date may be missing.
+    if record.is_some_and(|it| it.snapshot.is_some()) {
+        return Ok(None);
+    }
+    let last = record.and_then(|it| it.event_time.as_ref());
+    match last.and_then(|it| it.parse::<Instant>().ok()) {
+        Some(Instant(last)) => Ok(Some(Instant(last.saturating_sub(MARGIN)))),
+        None => Err(Exit::Configuration(format!(
+            "of which date the last event of pipeline {} was is not remembered: name with --from since when events may be missing",
+            config.name()
+        ))),
+    }
+}
+
+fn told(since: Option<Instant>) -> String {
+    since.map_or("of all dates".into(), |it| format!("since {it}"))
+}
+
+/// A new beginning in the log. Killed before the record is written, the old one still counts, and all of this is done again.
+async fn anew(
+    config: &Config,
+    database: &Database,
+    record: Option<Record>,
+    since: Option<Instant>,
+) -> Result<Record, Exit> {
+    if let Database::Postgres(settings) = database {
+        postgres::drop_slot(settings).await?;
+    }
+    let outlet = Outlet::new(config)?;
+    let (_sink, mut positions) = outlet.connect().await?;
+    outlet.init(&positions).await?;
+    let (beginning, made) = begin(config, database, None).await?;
+    for line in made {
+        eprintln!("{line}");
+    }
+    let run = record.as_ref().map_or(0, |record| record.run + 1);
+    let recovery = Recovery {
+        since: since.map(|it| it.to_string()),
+    };
+    let record = Record {
+        event_time: record.and_then(|it| it.event_time),
+        snapshot: Some(Snapshot {
+            recovery: Some(recovery),
+            ..Snapshot::default()
+        }),
+        ..first_record(config, run, beginning)
+    };
+    write(&mut positions, &record).await?;
+    Ok(record)
+}
+
+/// Publishes what is missing, as a snapshot is published.
+async fn carry<O: Origin>(
+    config: &Config,
+    origin: O,
+    record: &Record,
+    stop: &mut Stop,
+) -> Result<(), Exit> {
+    let since = record.snapshot.as_ref().and_then(|it| it.window().from);
+    let found = Arc::new(Mutex::new(Found::default()));
+    let mut pipeline = Pipeline {
+        name: config.name().to_owned(),
+        origin,
+        destination: Only {
+            outlet: Outlet::new(config)?,
+            routes: parts::topics(config)?,
+            encoders: encoders(config),
+            since,
+            found: Arc::clone(&found),
+        },
+        preparer: parts::preparer(config)?,
+        bound: parts::bound(config),
+        extent: Extent::Recovery,
+        tally: Tally::default(),
+        board: Board::default(),
+    };
+    let told = run::progress(pipeline.board.watch());
+    let ended = supervise(&mut pipeline, stop).await;
+    told.abort();
+    let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    ended.map_err(|trouble| Exit::trouble(&*trouble))?;
+    let left = remembered(config).await?.and_then(|it| it.snapshot);
+    tell(config, (since, &found), left.is_some());
+    tell_doubts(&found.doubts);
+    Ok(())
+}
+
+fn tell(config: &Config, (since, found): (Option<Instant>, &Found), is_left: bool) {
+    println!("pipeline {}, events {}", config.name(), told(since));
+    println!("{:>12} looked at", found.looked_at);
+    println!("{:>12} already on the topics", found.there);
+    println!("{:>12} published now", found.sent);
+    if found.perhaps_again > 0 {
+        println!(
+            "{:>12} of these may have been on the topics before",
+            found.perhaps_again
+        );
+    }
+    if is_left {
+        println!("stopped before the end: headwater recover goes on with it");
+    } else {
+        println!(
+            "headwater run goes on in the log from where this began. What was deleted from the table before it was published cannot be \
+             found in it"
+        );
+    }
+}
+
+fn tell_doubts(doubts: &[String]) {
+    for doubt in doubts {
+        println!("not known: {doubt}");
+    }
+}
+
+/// A destination that takes only what is missing there.
+struct Only {
+    outlet: Outlet,
+    routes: Vec<Topics>,
+    encoders: Encoders,
+    since: Option<Instant>,
+    found: Arc<Mutex<Found>>,
+}
+
+impl Only {
+    async fn missing(&self, sink: AnySink) -> Result<Missing<AnySink>, Error> {
+        let (Some(back), Some(encoder)) =
+            (self.outlet.back(&self.routes).await?, (self.encoders)())
+        else {
+            return Err(Error::fatal(
+                "the topics or the schemas cannot be read any more",
+                "headwater check says what is wrong with them",
+            ));
+        };
+        let topics = Published::open(back, Arc::clone(&self.encoders)).await?;
+        let since = self.since.map(|it| it.0);
+        let found = Arc::clone(&self.found);
+        Ok(Missing::new(sink, topics, encoder, since, found))
+    }
+}
+
+impl Destination for Only {
+    type Sink = Missing<AnySink>;
+    type Positions = AnyPositions;
+
+    async fn open(&mut self) -> Result<(Missing<AnySink>, AnyPositions), Box<dyn Trouble>> {
+        let (sink, positions) = self.outlet.open().await?;
+        let sink = self.missing(sink).await;
+        Ok((
+            sink.map_err(|error| -> Box<dyn Trouble> { Box::new(error) })?,
+            positions,
+        ))
+    }
+}

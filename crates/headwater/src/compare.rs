@@ -1,0 +1,11 @@
+//! The table beside the topics: which of its events are on them, and which are not.
+//!
+//! Rule: memory is bounded, however large the table: the topics are read again for each band of dates that fits.
+
+mod account;
+mod missing;
+mod published;
+
+pub use account::{Account, Order, compare};
+pub use missing::{Found, Missing};
+pub use published::{Encoders, Published};
