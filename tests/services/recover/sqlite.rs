@@ -13,7 +13,7 @@ fn insert(database: &Connection, id: &str) {
     let sql = "INSERT INTO events (id, namespace, action_id, action_name, action_params, started_date, completion_date, \
         model_id, model_type, event_type, payload, event_date, delivered) \
         VALUES (?1, 'shop', 'a', 'Open', '{}', ?2, ?2, 'm', 'M', 'Opened', '{}', ?2, 0)";
-    let now = "2026-06-11T10:22:47.000123Z";
+    let now = "2026-06-11 10:22:47.000123";
     database.execute(sql, [id, now]).unwrap();
 }
 
