@@ -66,6 +66,38 @@ async fn the_printed_rights_are_enough() {
     run.ask_to_stop().await;
     let adopt = scene.headwater.run(&["adopt"]);
     assert_eq!(adopt.code, 0, "{adopt:?}");
+
+    // WHEN the log is lost, THEN what more is needed to read the topics back is told, and nothing is changed before that
+    let drop = format!(
+        "SELECT pg_drop_replication_slot('{}')",
+        scene.pipeline.slot()
+    );
+    scene.database.execute(&drop).await;
+    commit_one(&scene).await;
+    for command in ["audit", "recover"] {
+        let output = scene.headwater.run(&[command]);
+        assert_eq!(output.code, 3, "{command}: {output:?}");
+        let words = [topic(&scene), "--operation Read".into()];
+        for word in words {
+            assert!(output.stderr.contains(&word), "{command}: {output:?}");
+        }
+    }
+    let slots = "SELECT 'a slot' FROM pg_replication_slots WHERE database = current_database()";
+    assert_eq!(scene.database.ask(slots).await, None);
+
+    // AND with it the event comes
+    let [write, ..] = &commands[..] else {
+        unreachable!("counted above")
+    };
+    let read = write.replace(
+        "--operation Write --operation Create",
+        "--operation Read --operation DescribeConfigs",
+    );
+    assert_ne!(&read, write);
+    kafka.administer(&read);
+    let recover = scene.headwater.run(&["recover"]);
+    assert_eq!(recover.code, 0, "{recover:?}");
+    assert!(kafka.wait_for_messages(&topic(&scene), 2, LIMIT).await);
 }
 
 /// How the lack of one right shows.

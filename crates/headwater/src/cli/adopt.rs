@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use headwater_core::positions::Positions;
+use headwater_core::positions::{Positions, Record};
 use headwater_core::source::Origin;
 use headwater_source::mysql::{self, MySql};
 use headwater_source::postgres::{self, Postgres};
@@ -86,7 +86,13 @@ async fn begin_at(config: &Config, beginning: Beginning) -> Result<(), Exit> {
     let before = positions.read().await?;
     let run = before.as_ref().map_or(0, |record| record.run + 1);
     let (name, at) = (config.name(), beginning.at.clone());
-    write(&mut positions, &first_record(config, run, beginning)).await?;
+    // What was published last stays true, and a recovery begins there.
+    let event_time = before.as_ref().and_then(|it| it.event_time.clone());
+    let record = Record {
+        event_time,
+        ..first_record(config, run, beginning)
+    };
+    write(&mut positions, &record).await?;
     match before {
         Some(record) => eprintln!(
             "pipeline {name} stood at {}; it now begins at {at}. Events between the two are passed over, or, if it goes back, \

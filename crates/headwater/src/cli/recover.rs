@@ -54,7 +54,6 @@ async fn with<O: Origin>(
     (from, dry_run): (Option<Instant>, bool),
 ) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
-    // Whether the topics can be read at all is known before anything is changed.
     let mut topics = published(config).await?;
     alone(config, &mut origin).await?;
     let record = remembered(config).await?;
@@ -91,6 +90,8 @@ async fn with<O: Origin>(
         tell_doubts(&account.doubts);
         return Ok(());
     }
+    // Whether the topics can be read is known before anything is changed.
+    topics.band(since.map(|it| it.0)).await?;
     drop(topics);
     let record = anew(config, database, record, since).await?;
     carry(config, origin, &record, &mut stop).await

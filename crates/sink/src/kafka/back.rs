@@ -247,10 +247,18 @@ impl Reader {
                         self.drop_if_read(place, &mut left)?;
                     }
                 }
-                Some(Err(error)) => verdict::passing(error).map_err(|error| (None, error))?,
+                Some(Err(error)) => {
+                    verdict::passing(error).map_err(|error| (self.first(&left), error))?;
+                }
             }
         }
         Ok(reading)
+    }
+
+    /// One of the topics that are still read: an error of the reading does not name its own.
+    fn first(&self, left: &HashMap<(u16, i32), Partition>) -> Option<String> {
+        let number = left.keys().map(|(topic, _)| usize::from(*topic)).min()?;
+        self.topics.get(number).cloned()
     }
 
     /// The error of a partition's end does not name the topic: where the consumer stands tells which one it was.
