@@ -116,6 +116,12 @@ impl Record {
     pub fn has_position(&self) -> bool {
         !self.position.is_null()
     }
+
+    /// A recovery was begun, and is not complete.
+    pub fn is_recovering(&self) -> bool {
+        let snapshot = self.snapshot.as_ref();
+        snapshot.is_some_and(|it| it.recovery.is_some())
+    }
 }
 
 /// Of two records, in the order in which they were written, the one that counts: a record of an older run was written by

@@ -37,8 +37,8 @@ pub async fn audit(
         to: Some(to),
         ..Window::default()
     };
-    let mut stop = super::stop_on_signals()?;
     let mut published = published(config).await?;
+    let mut stop = super::stop_on_signals()?;
     let account = account(config, &mut published, window.clone(), &mut stop).await?;
     match format {
         Format::Text => print(config, &window, &account),
@@ -66,7 +66,8 @@ pub async fn published(config: &Config) -> Result<Published, Exit> {
     let outlet = Outlet::new(config)?;
     let Some(back) = outlet.back(&parts::topics(config)?).await? else {
         return Err(Exit::Configuration(
-            "sink.kind is \"stdout\": what was printed cannot be read back".into(),
+            "sink.kind is \"stdout\", and what was printed cannot be read back: this is for Kafka"
+                .into(),
         ));
     };
     Ok(Published::open(back, encoders(config)).await?)
@@ -162,10 +163,7 @@ fn print(config: &Config, window: &Window, account: &Account) {
             account.foreign,
             "foreign: on the topics, and not in the table (pruned, or written by somebody else)",
         ),
-        (
-            account.unpublishable,
-            "cannot be published: headwater check says why",
-        ),
+        (account.unpublishable, "cannot be published"),
         (
             account.unreadable,
             "messages that are no events in this format",
@@ -175,7 +173,7 @@ fn print(config: &Config, window: &Window, account: &Account) {
     }
     for named in &account.named {
         let date = named.event_date.as_deref().unwrap_or("-");
-        println!("{}: {} {date} {}", named.what, named.id, named.topic);
+        println!("{}: {} {date} {}", named.what, named.id, named.detail);
     }
     for doubt in &account.doubts {
         println!("not known: {doubt}");

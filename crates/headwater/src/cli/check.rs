@@ -127,8 +127,7 @@ async fn record(config: &Config, outlet: &Outlet) -> Result<Option<Record>, Find
         let missing = NoRecord(config.name().to_owned());
         return Err(Finding::problem(missing.to_string(), "headwater init"));
     };
-    let snapshot = record.snapshot.as_ref();
-    if snapshot.is_some_and(|it| it.recovery.is_some()) {
+    if record.is_recovering() {
         let broken_off = NotRecovered(config.name().to_owned());
         return Err(Finding::problem(
             broken_off.to_string(),

@@ -22,7 +22,7 @@ use super::{Exit, run};
 use crate::compare::{Encoders, Found, Missing, Published};
 use crate::config::Config;
 use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
-use crate::pipeline::{Board, Destination, Extent, Pipeline, Stop, Tally, supervise};
+use crate::pipeline::{Board, Destination, Extent, Pipeline, Tally, supervise};
 
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
 const MARGIN: i64 = 15 * 60 * 1_000_000;
@@ -53,48 +53,58 @@ async fn with<O: Origin>(
     mut origin: O,
     (from, dry_run): (Option<Instant>, bool),
 ) -> Result<(), Exit> {
-    let mut stop = super::stop_on_signals()?;
     let mut topics = published(config).await?;
     alone(config, &mut origin).await?;
     let record = remembered(config).await?;
-    let is_under_way = |it: &Record| it.snapshot.as_ref().is_some_and(|it| it.recovery.is_some());
-    if let Some(record) = record.as_ref().filter(|it| is_under_way(it)) {
-        eprintln!("going on with the recovery of pipeline {}", config.name());
-        return carry(config, origin, record, &mut stop).await;
-    }
-    if let Some(record) = &record
-        && !is_lost(&mut origin, record).await?
-        && from.is_none()
-    {
-        eprintln!(
-            "the log of pipeline {} can be read from its position: nothing is to be recovered, and headwater run goes on (if it \
-             stops further on, at a damaged place: headwater recover --from TIME)",
-            config.name()
-        );
-        return Ok(());
-    }
-    let since = since(config, record.as_ref(), from)?;
-    if dry_run {
-        let window = Window {
-            from: since,
+    let under_way = record.as_ref().filter(|it| it.is_recovering());
+    let window = match (under_way, &record) {
+        (Some(record), _) => {
+            eprintln!("a recovery of pipeline {} is under way", config.name());
+            record.snapshot.as_ref().map(Snapshot::window)
+        }
+        (None, Some(record)) if !is_lost(&mut origin, record).await? && from.is_none() => {
+            eprintln!(
+                "the log of pipeline {} can be read from its position: nothing is to be recovered, and headwater run goes on (if it \
+                 stops further on, at a damaged place: headwater recover --from TIME)",
+                config.name()
+            );
+            return Ok(());
+        }
+        (None, record) => Some(Window {
+            from: since(config, record.as_ref(), from)?,
             ..Window::default()
-        };
-        let account = account(config, &mut topics, window, &mut stop).await?;
-        println!(
-            "events {}: {} in the table, {} of them on the topics; recover would publish {}",
-            told(since),
-            account.rows,
-            account.there,
-            account.missing + account.not_comparable
-        );
-        tell_doubts(&account.doubts);
-        return Ok(());
+        }),
+    };
+    let window = window.unwrap_or_default();
+    if dry_run {
+        return look(config, &mut topics, window).await;
     }
     // Whether the topics can be read is known before anything is changed.
-    topics.band(since.map(|it| it.0)).await?;
+    topics.band(window.from.map(|it| it.0)).await?;
     drop(topics);
-    let record = anew(config, database, record, since).await?;
-    carry(config, origin, &record, &mut stop).await
+    let record = match under_way {
+        Some(record) => record.clone(),
+        None => anew(config, database, record, window.from).await?,
+    };
+    carry(config, origin, &record).await
+}
+
+/// What would be published.
+async fn look(config: &Config, topics: &mut Published, window: Window) -> Result<(), Exit> {
+    let mut stop = super::stop_on_signals()?;
+    let since = told(window.from);
+    let account = account(config, topics, window, &mut stop).await?;
+    println!(
+        "events {since}: {} in the table, {} of them on the topics; recover would publish {}",
+        account.rows,
+        account.there,
+        account.missing + account.not_comparable
+    );
+    if let Some(at) = &account.stopped_at {
+        println!("stopped: only what has a date before {at} was looked at");
+    }
+    tell_doubts(&account.doubts);
+    Ok(())
 }
 
 async fn remembered(config: &Config) -> Result<Option<Record>, Exit> {
@@ -197,12 +207,8 @@ async fn anew(
 }
 
 /// Publishes what is missing, as a snapshot is published.
-async fn carry<O: Origin>(
-    config: &Config,
-    origin: O,
-    record: &Record,
-    stop: &mut Stop,
-) -> Result<(), Exit> {
+async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result<(), Exit> {
+    let mut stop = super::stop_on_signals()?;
     let since = record.snapshot.as_ref().and_then(|it| it.window().from);
     let found = Arc::new(Mutex::new(Found::default()));
     let mut pipeline = Pipeline {
@@ -222,7 +228,7 @@ async fn carry<O: Origin>(
         board: Board::default(),
     };
     let told = run::progress(pipeline.board.watch());
-    let ended = supervise(&mut pipeline, stop).await;
+    let ended = supervise(&mut pipeline, &mut stop).await;
     told.abort();
     let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
     ended.map_err(|trouble| Exit::trouble(&*trouble))?;

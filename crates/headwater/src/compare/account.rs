@@ -53,7 +53,8 @@ pub struct Named {
     pub what: &'static str,
     pub id: String,
     pub event_date: Option<String>,
-    pub topic: String,
+    /// Its topic, or why it cannot be published.
+    pub detail: String,
 }
 
 /// What is compared, and with what.
@@ -105,11 +106,14 @@ pub async fn compare(order: Order<'_>, stop: &mut Stop) -> Result<Account, NoPar
         let horizon = band.horizon().map(Instant);
         let window = comparing.next_window(from, horizon);
         let part = parts::part(comparing.order.database, &window).await?;
-        if !comparing.rows(part, (&mut band, &ends), stop).await? {
-            comparing.stopped(from);
+        let is_done = comparing.rows(part, (&mut band, &ends), stop).await?;
+        comparing.look_again(&ends).await?;
+        if !is_done {
+            let at = comparing.stopped(from);
+            let to = Some(at);
+            comparing.close(&band, &Window { to, ..window });
             break;
         }
-        comparing.look_again(&ends).await?;
         comparing.close(&band, &window);
         let is_last = |horizon: Instant| comparing.order.window.to.is_some_and(|to| to <= horizon);
         match horizon {
@@ -118,7 +122,7 @@ pub async fn compare(order: Order<'_>, stop: &mut Stop) -> Result<Account, NoPar
         }
     }
     let mut account = comparing.account;
-    account.unreadable = comparing.order.published.unreadable;
+    account.unreadable = comparing.order.published.unreadable();
     account.doubts = comparing.order.published.doubts();
     Ok(account)
 }
@@ -168,12 +172,15 @@ impl Comparing<'_> {
                 }
             }
             Ok(Outcome::Skip(_)) => {}
-            Ok(Outcome::Fail { id, .. }) => {
+            Ok(Outcome::Fail { id, failure }) => {
                 self.account.rows += 1;
                 self.account.unpublishable += 1;
-                self.name("unpublishable", id, None, "");
+                self.name("unpublishable", id, None, &failure.to_string());
             }
-            Err(_) => self.account.unpublishable += 1,
+            Err(missing) => {
+                self.account.unpublishable += 1;
+                self.name("unpublishable", String::new(), None, &missing.to_string());
+            }
         }
         (self.order.progress)(self.account.rows);
     }
@@ -227,8 +234,8 @@ impl Comparing<'_> {
 
     /// What the topics have beyond the table.
     fn close(&mut self, band: &Band, window: &Window) {
-        for (id, topic, copies) in band.doubled() {
-            self.account.doubled += u64::from(copies > 1);
+        for (id, topic) in band.doubled() {
+            self.account.doubled += 1;
             let topic = self.topic(topic);
             self.name("doubled", id.to_string(), None, &topic);
         }
@@ -244,9 +251,11 @@ impl Comparing<'_> {
         }
     }
 
-    fn stopped(&mut self, from: Option<Instant>) {
-        let at = self.last_date.map(Instant).max(from);
-        self.account.stopped_at = Some(at.unwrap_or(Instant(0)).to_string());
+    /// Events of the last row's date may still have been to come: they are compared once more by whoever goes on.
+    fn stopped(&mut self, from: Option<Instant>) -> Instant {
+        let at = self.last_date.map(Instant).max(from).unwrap_or(Instant(0));
+        self.account.stopped_at = Some(at.to_string());
+        at
     }
 
     fn topic(&self, number: u16) -> String {
@@ -254,14 +263,14 @@ impl Comparing<'_> {
         topics.get(usize::from(number)).cloned().unwrap_or_default()
     }
 
-    fn name(&mut self, what: &'static str, id: String, date: Option<i64>, topic: &str) {
+    fn name(&mut self, what: &'static str, id: String, date: Option<i64>, detail: &str) {
         let named = &mut self.account.named;
         if named.iter().filter(|it| it.what == what).count() < NAMED {
             named.push(Named {
                 what,
                 id,
                 event_date: date.map(|date| Instant(date).to_string()),
-                topic: topic.to_owned(),
+                detail: detail.to_owned(),
             });
         }
     }

@@ -7,7 +7,7 @@ use headwater_core::band::{self, Band, Gathering};
 use headwater_core::instant::Instant;
 use headwater_encode::Encoder;
 use headwater_sink::Error;
-use headwater_sink::kafka::{Back, Copy, Cut, Ends, From, Keeping};
+use headwater_sink::kafka::{Back, Cut, Ends, Keeping, Since, Stored};
 
 use crate::clock;
 
@@ -31,8 +31,8 @@ pub struct Published {
     /// Before these times (milliseconds since 1970) the topics' retention has cut what was there.
     cut: HashMap<u16, i64>,
     keeping: HashMap<u16, Keeping>,
-    /// Messages that are none of this pipeline's, or of another envelope.
-    pub unreadable: u64,
+    /// Messages that are none of this pipeline's, or of another envelope, as the first reading counted them: others read them again.
+    unreadable: Option<u64>,
 }
 
 /// Makes encoders like that of the pipeline: each reading has one, in its own thread. None if the schemas changed for the worse.
@@ -57,7 +57,7 @@ impl Published {
             encoders,
             cut: HashMap::new(),
             keeping,
-            unreadable: 0,
+            unreadable: None,
         })
     }
 
@@ -74,16 +74,16 @@ impl Published {
     pub async fn band(&mut self, from: Option<i64>) -> Result<(Band, Ends), Error> {
         let time = from.map(|from| (from / 1000).saturating_sub(CLOCKS_DIFFER).max(0));
         let gathering = Gathering::new(from.unwrap_or(i64::MIN), LIMIT);
-        self.read(From::Time(time), gathering).await
+        self.read(Since::Time(time), gathering).await
     }
 
     /// Whatever has come since.
     pub async fn since(&mut self, ends: &Ends) -> Result<(Band, Ends), Error> {
         let gathering = Gathering::new(i64::MIN, usize::MAX);
-        self.read(From::Ends(ends.clone()), gathering).await
+        self.read(Since::Ends(ends.clone()), gathering).await
     }
 
-    async fn read(&mut self, from: From, gathering: Gathering) -> Result<(Band, Ends), Error> {
+    async fn read(&mut self, from: Since, gathering: Gathering) -> Result<(Band, Ends), Error> {
         let Some(encoder) = (self.encoders)() else {
             return Err(Error::fatal(
                 "the schemas cannot be read any more",
@@ -96,7 +96,7 @@ impl Published {
             unreadable: 0,
         };
         let reading = self.back.read(from, desk, put).await?;
-        self.unreadable += reading.into.unreadable;
+        self.unreadable.get_or_insert(reading.into.unreadable);
         for (topic, cut) in reading.cut {
             let since = self.since_when(topic, cut);
             let known = self.cut.entry(topic).or_insert(since);
@@ -125,6 +125,10 @@ impl Published {
         } else {
             Absent::Surely
         }
+    }
+
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.unwrap_or_default()
     }
 
     /// What the topics cannot tell, in sentences.
@@ -158,13 +162,13 @@ impl Published {
     }
 }
 
-fn put(desk: &mut Desk, copy: &Copy<'_>) {
-    match desk.encoder.identify(copy.value) {
+fn put(desk: &mut Desk, stored: &Stored<'_>) {
+    match desk.encoder.identify(stored.value) {
         Some((id, date)) => desk.gathering.add(band::Found {
             id,
-            topic: copy.topic,
+            topic: stored.topic,
             date,
-            is_replay: copy.is_replay,
+            is_replay: stored.is_replay,
         }),
         None => desk.unreadable += 1,
     }

@@ -290,7 +290,7 @@ async fn open<O: Origin, D: Destination>(
         return Err(lost(NoRecord(pipeline.name.clone())));
     };
     match &record.snapshot {
-        Some(it) if it.recovery.is_some() && pipeline.extent != Extent::Recovery => {
+        Some(_) if record.is_recovering() && pipeline.extent != Extent::Recovery => {
             return Err(lost(NotRecovered(pipeline.name.clone())));
         }
         Some(_) => return view(pipeline, positions, record).await,

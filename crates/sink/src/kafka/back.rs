@@ -30,7 +30,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 pub const REPLAY: &str = "headwater-replay";
 
 /// A message as it stands on a topic.
-pub struct Copy<'m> {
+pub struct Stored<'m> {
     /// Its topic's place among those that are read.
     pub topic: u16,
     pub value: &'m [u8],
@@ -43,7 +43,7 @@ pub struct Ends(HashMap<(u16, i32), i64>);
 
 /// From where topics are read.
 #[derive(Debug, Clone)]
-pub enum From {
+pub enum Since {
     /// The first message of this time (milliseconds since 1970) or later; all of them, if there is none.
     Time(Option<i64>),
     Ends(Ends),
@@ -54,7 +54,6 @@ pub enum From {
 pub struct Reading<T> {
     /// What the messages were put into.
     pub into: T,
-    pub messages: u64,
     pub ends: Ends,
     /// What a topic's own retention has left.
     pub cut: HashMap<u16, Cut>,
@@ -120,7 +119,15 @@ impl Back {
         };
         let mut topics: Vec<String> = all.into_iter().filter(wanted).collect();
         topics.sort_unstable();
-        topics.truncate(usize::from(u16::MAX));
+        if topics.len() > usize::from(u16::MAX) {
+            return Err(Error::fatal(
+                format!(
+                    "the routes can lead to {} topics, which are too many to be read back",
+                    topics.len()
+                ),
+                "let the topics of [[route]] begin with what no others begin with",
+            ));
+        }
         Ok(Back {
             client,
             topics: topics.into(),
@@ -145,9 +152,9 @@ impl Back {
     /// Puts every message into `into`. Reads once: what cannot be read is an error.
     pub async fn read<T: Send + 'static>(
         &self,
-        from: From,
+        from: Since,
         into: T,
-        put: impl Fn(&mut T, &Copy<'_>) + Send + 'static,
+        put: impl Fn(&mut T, &Stored<'_>) + Send + 'static,
     ) -> Result<Reading<T>, Error> {
         let abandon = Abandon(Arc::default());
         let abandoned = Arc::clone(&abandon.0);
@@ -203,13 +210,12 @@ struct Reader {
 impl Reader {
     fn read<T>(
         &mut self,
-        from: &From,
+        from: &Since,
         into: T,
-        put: impl Fn(&mut T, &Copy<'_>),
+        put: impl Fn(&mut T, &Stored<'_>),
     ) -> Result<Reading<T>, Broken> {
         let mut reading = Reading {
             into,
-            messages: 0,
             ends: Ends::default(),
             cut: HashMap::new(),
         };
@@ -236,7 +242,6 @@ impl Reader {
                     let place = (topic, message.partition());
                     if take(&message, place, &mut left, &mut reading.cut) {
                         put_one(&message, topic, &mut reading.into, &put);
-                        reading.messages += 1;
                     }
                 }
                 // What was before the end may have been compacted away, or be no message.
@@ -283,7 +288,7 @@ impl Reader {
     /// Says where each partition begins and ends, and begins to read those that have something between the two.
     fn assign(
         &self,
-        from: &From,
+        from: &Since,
         ends: &mut Ends,
         cut: &mut HashMap<u16, Cut>,
     ) -> Result<HashMap<(u16, i32), Partition>, Broken> {
@@ -296,7 +301,7 @@ impl Reader {
                 let (low, high) = marks.map_err(on)?;
                 ends.0.insert((number, partition), high);
                 let begin = begin.map_or(high, |begin| begin.max(low));
-                let is_cut = low > 0 && begin == low && matches!(from, From::Time(_));
+                let is_cut = low > 0 && begin == low && matches!(from, Since::Time(_));
                 if begin >= high {
                     if is_cut && low == high {
                         cut.insert(number, Cut::All);
@@ -317,7 +322,12 @@ impl Reader {
     }
 
     /// The partitions of a topic, and where each begins: none if there is nothing yet of that time.
-    fn begin(&self, from: &From, number: u16, topic: &str) -> KafkaResult<Vec<(i32, Option<i64>)>> {
+    fn begin(
+        &self,
+        from: &Since,
+        number: u16,
+        topic: &str,
+    ) -> KafkaResult<Vec<(i32, Option<i64>)>> {
         let metadata = self.consumer.fetch_metadata(Some(topic), ANSWER)?;
         let found = metadata.topics().first();
         if let Some(error) = found.and_then(MetadataTopic::error) {
@@ -326,12 +336,12 @@ impl Reader {
         let partitions = found.map(MetadataTopic::partitions).unwrap_or_default();
         let partitions = partitions.iter().map(MetadataPartition::id);
         match from {
-            From::Time(None) => Ok(partitions.map(|it| (it, Some(0))).collect()),
-            From::Ends(ends) => {
+            Since::Time(None) => Ok(partitions.map(|it| (it, Some(0))).collect()),
+            Since::Ends(ends) => {
                 let begin = |it: i32| (it, Some(ends.0.get(&(number, it)).copied().unwrap_or(0)));
                 Ok(partitions.map(begin).collect())
             }
-            From::Time(Some(time)) => {
+            Since::Time(Some(time)) => {
                 let mut asked = TopicPartitionList::new();
                 for partition in partitions {
                     asked.add_partition_offset(topic, partition, Offset::Offset(*time))?;
@@ -376,7 +386,7 @@ fn put_one<T>(
     message: &BorrowedMessage<'_>,
     topic: u16,
     into: &mut T,
-    put: &impl Fn(&mut T, &Copy<'_>),
+    put: &impl Fn(&mut T, &Stored<'_>),
 ) {
     // Without a value it deletes a key in a compacted topic, and is no event.
     let Some(value) = message.payload() else {
@@ -387,7 +397,7 @@ fn put_one<T>(
         .is_some_and(|headers| headers.iter().any(|header| header.key == REPLAY));
     put(
         into,
-        &Copy {
+        &Stored {
             topic,
             value,
             is_replay,
