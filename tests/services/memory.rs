@@ -1,8 +1,8 @@
 //! Memory depends on what may be in flight, not on how large a transaction or its rows are.
 
-use headwater_testkit::{Kafka, Mysql, Outbox, Server};
+use headwater_testkit::{Kafka, Mysql, MysqlDatabase, Outbox, Server, Written};
 
-use crate::scene::{LIMIT, Scene};
+use crate::scene::{Event, LIMIT, Scene, on_every_binlog};
 
 /// What a large load may need beyond a small one, in kB.
 const ALLOWANCE: u64 = 40 * 1024;
@@ -96,6 +96,42 @@ async fn memory_stays_flat_though_compressed(mysql: &Mysql) {
         packed < 300_000 * 200 / 1024,
         "{packed} kB are not compressed"
     );
+}
+
+on_every_binlog!(memory_stays_flat_beside_large_rows: "beside", shared server, shared kafka);
+
+async fn memory_stays_flat_beside_large_rows(scene: Scene<'_, MysqlDatabase<'_>>) {
+    // GIVEN what a run needs to carry some events
+    let table = "CREATE TABLE beside (content LONGBLOB)";
+    scene.database.execute(table).await;
+    scene.init();
+    let run = scene.start().await;
+    let mut written = scene.commit_events(100).await;
+    scene.judge(&written).await.assert_exactly_once();
+    let small = run.peak_rss_kb();
+
+    // WHEN each event of one transaction comes behind a row of 5 MB of another table
+    let events: Vec<Event> = (1..=50)
+        .map(|seq| Event::new(&scene.namespace, "beside", seq))
+        .collect();
+    let mut sql = "BEGIN;".to_owned();
+    for event in &events {
+        sql += "INSERT INTO beside VALUES (REPEAT('x', 5000000));";
+        sql += &scene.insert(event);
+    }
+    scene.database.execute(&(sql + "COMMIT")).await;
+    written.add(Written {
+        committed: events.iter().map(Event::committed).collect(),
+        ..Written::default()
+    });
+    scene.judge(&written).await.assert_exactly_once();
+
+    // THEN it needs 40 MB more at most
+    let peak = run.peak_rss_kb();
+    println!("peaks in kB: {small} for 100 rows, {peak} beside 250 MB of others");
+    assert!(peak < small + ALLOWANCE, "{peak} kB, against {small} kB");
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
 }
 
 /// The most memory, in kB, that a run needed to carry one transaction, all of which arrived, once. Which rows they were is

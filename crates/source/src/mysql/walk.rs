@@ -72,6 +72,16 @@ impl Walk {
         })
     }
 
+    /// With bytes of its own: those that it shares are a part of all that came with them, a neighbour's large row among it.
+    #[must_use]
+    pub(super) fn detached(mut self) -> Walk {
+        self.rows = Bytes::copy_from_slice(&self.rows);
+        for image in &mut self.images {
+            image.present = Bytes::copy_from_slice(&image.present);
+        }
+        self
+    }
+
     /// How many bytes it holds.
     pub(super) fn size(&self) -> usize {
         self.rows.len()

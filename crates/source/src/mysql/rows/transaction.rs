@@ -132,7 +132,7 @@ impl Rows {
             }
         }
         transaction.held_bytes = transaction.held_bytes.saturating_add(walk.size());
-        transaction.held.push(walk);
+        transaction.held.push(walk.detached());
         let bytes = transaction.held_bytes;
         if transaction.shape == Shape::Xa {
             if self.prepared.bytes().saturating_add(bytes) > xa::HELD {
