@@ -76,6 +76,38 @@ async fn prepared_transactions_count_when_they_are_committed(scene: BinlogScene<
         .assert_at_least_once();
 }
 
+on_every_binlog!(a_stop_waits_for_no_prepared_transaction: "xastop", own server, shared kafka);
+
+async fn a_stop_waits_for_no_prepared_transaction(scene: BinlogScene<'_>) {
+    // GIVEN a pipeline at work, a prepared transaction with an event, and others behind it
+    scene.init();
+    let mut run = scene.start().await;
+    let mut written = scene.commit_events(3).await;
+    let open = Event::new(&scene.namespace, "k", 1);
+    prepare(&scene, "open", &open).await;
+    written.add(scene.commit_events(3).await);
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN it is asked to stop, THEN it does not wait for that one's end, and tells what this costs
+    run.ask_to_stop().await;
+    let log = run.log();
+    assert!(!log.contains("took too long"), "{log}");
+    assert!(log.contains("these messages will come again"), "{log}");
+    assert!(log.contains("again=3"), "{log}");
+
+    // AND whatever becomes of it then, nothing is lost or reordered
+    let mut run = scene.start().await;
+    run.ask_to_stop().await;
+    scene.database.execute("XA COMMIT 'open'").await;
+    written.committed.push(open.committed());
+    written.add(scene.commit_events(3).await);
+    let run = scene.start().await;
+    scene
+        .stop_and_judge(run, &written)
+        .await
+        .assert_at_least_once();
+}
+
 /// In a session that ends: another may commit what it prepared.
 pub async fn prepare(scene: &BinlogScene<'_>, name: &str, event: &Event) {
     let insert = scene.insert(event);

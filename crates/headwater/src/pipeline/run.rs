@@ -52,7 +52,7 @@ pub struct Run<'a, P, K, R> {
     /// Rows were read after the last mark.
     inside: bool,
     /// None: still where the record stands.
-    last_mark: Option<P>,
+    last_mark: Option<Due<P>>,
     /// How many the preparer had dropped when it was last asked.
     unknown_members: u64,
     event_time: Option<i64>,
@@ -67,7 +67,7 @@ pub struct Run<'a, P, K, R> {
 
 impl<'a, P, K, R> Run<'a, P, K, R>
 where
-    P: Clone + fmt::Display + Serialize + DeserializeOwned,
+    P: Clone + fmt::Display + PartialEq + Serialize + DeserializeOwned,
     K: Sink,
     R: Positions,
 {
@@ -111,6 +111,7 @@ where
         self.shown.begun::<S>(&self.record);
         loop {
             if stopping && !self.inside && self.is_settled() {
+                self.tell_what_comes_again();
                 return Ended::Asked;
             }
             if stopping {
@@ -165,12 +166,8 @@ where
             }
             Item::Mark(position) => {
                 self.inside = false;
-                self.last_mark = Some(position.clone());
-                let mark = Due {
-                    position,
-                    events: self.tally.events,
-                    event_time: self.event_time,
-                };
+                let mark = self.reached(position);
+                self.last_mark = Some(mark.clone());
                 self.settled(mark, Ledger::mark);
                 Ok(())
             }
@@ -180,6 +177,26 @@ where
             }
             Item::End => Err(Ended::Complete),
         }
+    }
+
+    /// A log that can be resumed only where it was marked before says that again: what came since does not lie before it.
+    fn reached(&self, position: P) -> Due<P> {
+        let before = self.last_mark.as_ref();
+        let (events, event_time) = match before.filter(|mark| mark.position == position) {
+            Some(mark) => (mark.events, mark.event_time),
+            None => (self.tally.events, self.event_time),
+        };
+        Due {
+            position,
+            events,
+            event_time,
+        }
+    }
+
+    /// How many events were read behind the last mark.
+    fn beyond(&self) -> u64 {
+        let mark = self.last_mark.as_ref();
+        mark.map_or(0, |mark| self.tally.events - mark.events)
     }
 
     fn prepare(&mut self, row: &Row) -> Result<(), Ended> {
@@ -290,8 +307,10 @@ where
     fn ticked(&mut self, now: Instant) -> Result<(), Ended> {
         self.show(now);
         match self.unanswered {
-            // Inside a transaction all of it would come again; a server that is to be stopped is heard by `listen`.
-            Some(since) if now > since + UNANSWERED && !self.inside => Err(Ended::Unanswered),
+            // What was read behind the last mark would come again; a server that is to be stopped is heard by `listen`.
+            Some(since) if now > since + UNANSWERED && !self.inside && self.beyond() == 0 => {
+                Err(Ended::Unanswered)
+            }
             None if !self.inside && !self.memory.is_urgent() => {
                 self.ticks.rest();
                 self.remember(now)
@@ -352,17 +371,11 @@ where
     /// For people, who rarely ask: a mark comes with every transaction.
     fn last_mark(&self) -> String {
         match &self.last_mark {
-            Some(position) => position.to_string(),
+            Some(mark) => mark.position.to_string(),
             None => P::deserialize(&self.record.position).map_or_else(
                 |_| self.record.position.to_string(),
                 |position| position.to_string(),
             ),
-        }
-    }
-
-    fn overdue(&self) -> Ended {
-        Ended::Overdue {
-            again: self.tally.events - self.memory.remembered_events(),
         }
     }
 }

@@ -702,6 +702,50 @@ fn a_stop_reads_on_to_the_transactions_end_and_confirms_it() {
     });
 }
 
+/// A prepared transaction may be awaited for hours: the log goes on behind it, and stays to be resumed before it.
+#[test]
+fn a_stop_does_not_wait_for_a_log_that_is_held_back() {
+    play(|| async {
+        let stage = Stage::new(WIDE, 100);
+        stage.row(1);
+        stage.mark(1);
+        stage.row(2);
+        stage.mark(1);
+        later(1).await;
+        stage.deliver(0);
+        stage.deliver(0);
+        later(1).await;
+        let asked = tokio::time::Instant::now();
+        stage.ask.stop();
+        assert_eq!(stage.task.await.unwrap(), Ok(()));
+        assert!(asked.elapsed() < Duration::from_secs(2));
+        let diary = stage.diary.all();
+        let last: Vec<&String> = diary.iter().rev().take(2).collect();
+        assert_eq!(last, ["dropped", "closed"]);
+        assert_eq!(stage.record.lock().unwrap().position, 1);
+    });
+}
+
+/// Else all that came since the mark would come again.
+#[test]
+fn a_log_that_is_held_back_is_not_given_up_for_a_silent_broker() {
+    play(|| async {
+        let stage = Stage::new(WIDE, 100);
+        stage.row(1);
+        stage.mark(1);
+        later(1).await;
+        stage.deliver(0);
+        stage.row(2);
+        stage.mark(1);
+        later(60).await;
+        assert!(!stage.diary.has("dropped"), "{:?}", stage.diary.all());
+        stage.deliver(0);
+        stage.mark(2);
+        later(1).await;
+        assert!(stage.diary.has("confirmed 2"), "{:?}", stage.diary.all());
+    });
+}
+
 #[test]
 fn a_stop_with_a_silent_broker_ends_within_thirty_seconds() {
     play(|| async {

@@ -319,7 +319,7 @@ impl Rows {
         if !is_told && self.again.is_none() {
             self.position.file = Arc::clone(&self.place.file);
             self.position.offset = offset;
-            self.due = self.prepared.is_empty();
+            self.due = self.is_resumable();
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use headwater_core::source::Source;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::{Run, UNANSWERED};
 use crate::clock;
@@ -18,7 +18,7 @@ use crate::pipeline::stop::Stop;
 
 impl<P, K, R> Run<'_, P, K, R>
 where
-    P: Clone + fmt::Display + Serialize + DeserializeOwned,
+    P: Clone + fmt::Display + PartialEq + Serialize + DeserializeOwned,
     K: Sink,
     R: Positions,
 {
@@ -73,6 +73,22 @@ where
         let again = self.tally.again;
         info!(rows, again, "the rows that were there before are published");
         Ok(())
+    }
+
+    pub(super) fn tell_what_comes_again(&self) {
+        let again = self.beyond();
+        if again > 0 {
+            warn!(
+                again,
+                "the log cannot be resumed behind all that was read: these messages will come again"
+            );
+        }
+    }
+
+    pub(super) fn overdue(&self) -> Ended {
+        Ended::Overdue {
+            again: self.tally.events - self.memory.remembered_events(),
+        }
     }
 
     /// One step towards everything being settled and remembered; the position that was, if one was.

@@ -67,7 +67,7 @@ impl Rows {
         self.position.last = Some(transaction.last(before, self.server.clone()));
         self.position.file = Arc::clone(&self.place.file);
         self.position.offset = self.place.end;
-        self.due = self.prepared.is_empty();
+        self.due = self.is_resumable();
     }
 }
 

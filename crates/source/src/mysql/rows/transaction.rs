@@ -221,7 +221,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The log reached the end of a transaction. It can be resumed there unless rows of an earlier one are still to come.
+    /// The log reached the end of a transaction. It can be resumed there, or before an earlier one whose rows are still to come.
     pub(super) fn end(&mut self, transaction: &Transaction) {
         self.tables.clear();
         if transaction.is_swallowed() {
@@ -241,7 +241,7 @@ impl Rows {
         if self.again.is_none() {
             self.position.last = Some(transaction.last(before, self.server.clone()));
         }
-        self.due = self.prepared.is_empty();
+        self.due = self.is_resumable();
     }
 }
 

@@ -1,6 +1,6 @@
 //! XA: rows stand in the log at XA PREPARE, and are nobody's before XA COMMIT, which may come much later, or never.
 //!
-//! They are held until then, and no mark is given behind the oldest of them: a reading that begins anew must see it again. What
+//! They are held until then, and marks stay before the oldest of them: a reading that begins anew must see it again. What
 //! ended since that one was prepared is named in the mark, where its PREPARE lies before it. Those without rows of the
 //! outbox hold nothing back; the position remembers their names, so that an XA COMMIT whose PREPARE was never seen can be
 //! told: its rows are lost to this pipeline.
@@ -171,7 +171,6 @@ impl Rows {
             self.end(&transaction);
             return Ok(());
         }
-        let mut oldest = false;
         if let Some((open, place)) = self.prepared.take(xid) {
             if let Some(name) = open.too_much {
                 return Err(self.once_more(name).into());
@@ -179,12 +178,10 @@ impl Rows {
             self.committed_at = Some(transaction.committed);
             self.out.extend(open.rows.into_iter().map(Out::Walk));
             self.prepared.name(xid, place);
-            oldest = place == 0;
         } else if !self.forget(xid) {
             return Err(advice::never_prepared(xid, self.place()).into());
         }
         self.end(&transaction);
-        self.due |= oldest && self.prepared.before_oldest().is_some();
         Ok(())
     }
 
@@ -192,18 +189,18 @@ impl Rows {
         let Some(transaction) = self.transaction.take() else {
             return;
         };
-        let mut oldest = false;
-        if !transaction.is_swallowed() {
-            match self.prepared.take(xid) {
-                Some((_, place)) => oldest = place == 0,
-                None => drop(self.forget(xid)),
-            }
+        if !transaction.is_swallowed() && self.prepared.take(xid).is_none() {
+            self.forget(xid);
         }
         self.end(&transaction);
-        self.due |= oldest && self.prepared.before_oldest().is_some();
     }
 
-    /// Where the log can be resumed now.
+    /// Whether there is a place where the log can be resumed, with everything that is not handed over yet.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.prepared.is_empty() || self.prepared.before_oldest().is_some()
+    }
+
+    /// Where the log can be resumed now, if it can.
     pub(super) fn resumable(&self) -> Position {
         let before = self.prepared.before_oldest();
         before.unwrap_or(&self.position).clone()
