@@ -300,6 +300,14 @@ async fn odd_rows(scene: &Scene<'_, impl Outbox>) -> Written {
             .await;
         written.committed.push(event.committed());
     }
+    // A decimal inside JSON, which MySQL keeps as one where no text was parsed.
+    if scene.database.table() != "eventlog.events" {
+        let event = crate::scene::Event::new(&scene.namespace, "k", 4);
+        let exact = "JSON_OBJECT('seq', 4, 'exact', 123456.789012345678, 'zero', 1.10)";
+        let insert = scene.insert_with(&event, &[("payload", exact)]);
+        scene.database.execute(&insert).await;
+        written.committed.push(event.committed());
+    }
     written
 }
 

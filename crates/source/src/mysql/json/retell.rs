@@ -1,12 +1,13 @@
 //! The server's own text of a JSON value (what SELECT gives) in the form in which the log's binary one is written.
 //!
 //! They differ in spaces, in how doubles are written, and in the letters of `\u00XX`. What text cannot tell stays as the
-//! server writes it: dates and bytes, which the log has as types of their own and SELECT only as strings.
+//! server writes it: dates and bytes, which the log has as types of their own and SELECT only as strings. A decimal that has
+//! the digits of a double is taken for one, as nearly every number with a point is: all that came as text.
 #![deny(clippy::indexing_slicing)]
 
 use super::number;
 
-/// More digits than a double has: the number is a decimal.
+/// So many tell any double; a number with more of them is a decimal.
 const DOUBLE_DIGITS: usize = 17;
 
 /// In: valid JSON, for the server wrote it; other text comes out as it is.
@@ -70,13 +71,12 @@ fn put_string(token: &str, text: &mut String) {
 
 fn put_number(token: &str, text: &mut String) {
     let before = text.len();
-    let digits = token.bytes().filter(u8::is_ascii_digit).count();
     // Only a double is written with an exponent.
     let is_double = token.contains(['e', 'E'])
         || token.contains('.')
             // The server writes a double without a zero too many, but a decimal with all of its digits.
             && (!token.ends_with('0') || token.ends_with(".0"))
-            && digits <= DOUBLE_DIGITS.saturating_add(1);
+            && significant_digits(token) <= DOUBLE_DIGITS;
     let written = match token.parse() {
         Ok(double) if is_double => number::write(double, text).is_ok(),
         _ => false,
@@ -85,6 +85,13 @@ fn put_number(token: &str, text: &mut String) {
         text.truncate(before);
         text.push_str(token);
     }
+}
+
+/// Without the zeros before the first other digit, and without the one that only makes a fraction of a whole number.
+fn significant_digits(token: &str) -> usize {
+    let digits = token.strip_suffix(".0").unwrap_or(token).bytes();
+    let digits = digits.filter(u8::is_ascii_digit);
+    digits.skip_while(|digit| *digit == b'0').count()
 }
 
 #[cfg(test)]
@@ -110,6 +117,14 @@ mod tests {
             ("10000000.0", "10000000"),
             ("18446744073709551615", "18446744073709551615"),
             ("1.10", "1.10"),
+            // Of 17 digits, and of 18: a decimal.
+            (
+                "0.00012345678901234567",
+                "0.000123456789012345671298354066180991139844991266727447509765625",
+            ),
+            ("12345678901234568.0", "12345678901234568"),
+            ("123456.789012345678", "123456.789012345678"),
+            ("-0.00123456789012345678", "-0.00123456789012345678"),
             (
                 "123456789012345678901234567890.123",
                 "123456789012345678901234567890.123",
