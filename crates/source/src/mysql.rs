@@ -241,6 +241,9 @@ impl Log {
                 if clash && self.replaced().await {
                     return Err(lock_lost());
                 }
+                if verdict::is_of_the_mode(&refusal) {
+                    return Err(self.learned.unread(&place, error));
+                }
                 Err(error)
             }
         }

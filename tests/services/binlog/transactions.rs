@@ -339,6 +339,28 @@ async fn tagged_gtids_and_none_at_all_are_resumed() {
 }
 
 #[tokio::test]
+async fn a_gtid_mode_that_is_lowered_while_it_runs_is_followed() {
+    // GIVEN a pipeline at work on a MySQL with GTIDs
+    let mysql = Mysql::start(Server::MySql97, &[]);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "lowered").await;
+    scene.init();
+    let run = scene.start().await;
+    let mut written = scene.commit_events(5).await;
+    scene.judge(&written).await.assert_exactly_once();
+
+    // WHEN transactions come to have none, which the server does not send to whoever reads by GTIDs
+    for mode in ["ON_PERMISSIVE", "OFF_PERMISSIVE"] {
+        let set = format!("SET GLOBAL gtid_mode = {mode}");
+        mysql.execute(&set).await;
+        written.add(scene.commit_events(5).await);
+    }
+
+    // THEN the same process reads on by files and offsets
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_at_least_once();
+}
+
+#[tokio::test]
 async fn without_gtids_the_place_in_the_file_is_remembered() {
     // GIVEN a MySQL without GTIDs
     let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);

@@ -145,6 +145,16 @@ enum Ended {
     Advice(&'static str),
 }
 
+/// Only a reading by GTIDs hears of it.
+const BY_GTIDS: &str = "AUTO_POSITION";
+const MODE: &str = "gtid_mode was changed before everything had been read, and the server sends only what its new mode allows: SET \
+     GLOBAL gtid_mode = ON_PERMISSIVE; let Headwater catch up, then change it";
+
+/// Whether another reading may succeed: `gtid_mode` was lowered under one by GTIDs, and the next one goes by files and offsets.
+pub(super) fn is_of_the_mode(refusal: &Refusal) -> bool {
+    refusal.code == 1236 && refusal.text.contains(BY_GTIDS)
+}
+
 const TEXTS: &[(&str, Ended)] = &[
     ("same server_uuid/server_id", Ended::Clash),
     ("purged", Ended::Lost),
@@ -166,13 +176,8 @@ const TEXTS: &[(&str, Ended)] = &[
              without that",
         ),
     ),
-    (
-        "GTID_MODE",
-        Ended::Advice(
-            "gtid_mode was changed before everything had been read, and the server sends only what its new mode allows: SET \
-             GLOBAL gtid_mode = ON_PERMISSIVE; let Headwater catch up, then change it",
-        ),
-    ),
+    (BY_GTIDS, Ended::Advice(MODE)),
+    ("GTID_MODE", Ended::Advice(MODE)),
     (
         "server_id was not set",
         Ended::Advice("SET GLOBAL server_id = 1; (and in my.cnf), a number of the server's own"),
@@ -309,6 +314,14 @@ mod tests {
             (
                 "log event entry exceeded max_allowed_packet; Increase max_allowed_packet on source",
                 "SET GLOBAL max_allowed_packet",
+            ),
+            (
+                "Cannot replicate anonymous transaction when AUTO_POSITION = 1, at file binlog.000003, position 197.",
+                "gtid_mode = ON_PERMISSIVE",
+            ),
+            (
+                "Cannot replicate GTID-transaction when @@GLOBAL.GTID_MODE = OFF, at file binlog.000003, position 197.",
+                "gtid_mode = ON_PERMISSIVE",
             ),
             ("bogus data in log event", "mysqlbinlog"),
         ] {
