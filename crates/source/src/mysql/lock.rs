@@ -1,8 +1,9 @@
 //! One instance at a time: a lock of the server named after the pipeline, held by a session of its own.
 //!
 //! Who is paused or cut off loses it after thirty seconds: the server ends a session that has not been heard of for that
-//! long, and the holder, who asks every ten seconds, notices before that. Where several servers are named, it also asks
-//! whether this one is still the primary: in a planned switchover no session ends.
+//! long, and the holder, who asks every ten seconds, notices before that. It also asks whether this server is still the
+//! primary: in a planned switchover no session ends. Where it is the only one that is named it may be a replica, but not one
+//! whose log has nothing of what it replicates.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::info;
 
-use super::session::{self, Session};
+use super::session::{self, Session, text};
 use super::{Settings, literal};
 use crate::Error;
 
@@ -122,8 +123,20 @@ async fn keep(mut session: Session, several: bool) {
 }
 
 async fn is_held(session: &mut Session, several: bool) -> Result<bool, Error> {
-    let held = holder(session).await? == Some(session.id());
-    Ok(held && (!several || session.is_primary().await?))
+    if holder(session).await? != Some(session.id()) {
+        return Ok(false);
+    }
+    Ok(session.is_primary().await? || !several && passes_on(session).await?)
+}
+
+/// Whether what the server replicates is in its own log.
+async fn passes_on(session: &mut Session) -> Result<bool, Error> {
+    // Each version knows one of the two names, or both.
+    let ask =
+        "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_replica_updates', 'log_slave_updates')";
+    let answer = session.rows(ask).await?;
+    let is_on = |row| text(row, 1).is_some_and(|value| value == "ON" || value == "1");
+    Ok(answer.rows.iter().any(is_on))
 }
 
 /// Returns when the lock, whose holder tells it here, is lost. Cancel-safe.
