@@ -5,7 +5,7 @@ use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
 use headwater_core::row::Table;
 
-use super::super::facts::{Facts, Server, TableFacts};
+use super::super::facts::{Facts, Log, Server, TableFacts};
 use super::super::gtid::Gtids;
 use super::super::position::{Identity, Position};
 use super::super::resume::{self, version};
@@ -73,7 +73,8 @@ impl Findings {
             Err(error) => self.error(error),
             Ok(remembered) => {
                 let layout = remembered.as_ref().and_then(|(it, _)| it.layout.as_ref());
-                self.form(&facts.server, remembered.is_some(), layout.is_some());
+                let position = remembered.as_ref().map(|(_, position)| position);
+                self.form(&facts.server, position, layout.is_some());
                 if let Some((then, position)) = &remembered {
                     self.position(then, position, &facts, settings);
                     self.lag(position, &facts, now);
@@ -135,12 +136,12 @@ impl Findings {
     }
 
     /// What the log says of columns and transactions.
-    fn form(&mut self, server: &Server, began: bool, layout: bool) {
+    fn form(&mut self, server: &Server, remembered: Option<&Position>, layout: bool) {
         let full = "SET GLOBAL binlog_row_metadata = 'FULL'; (and in my.cnf)";
         let metadata = server.setting("binlog_row_metadata");
         match metadata {
             Some("FULL") => self.ok("binlog_row_metadata is FULL: the log names the columns"),
-            _ if began && !layout => self.problem(
+            _ if remembered.is_some() && !layout => self.problem(
                 "binlog_row_metadata is not FULL, as it was when the pipeline began: the log does not name the columns",
                 full,
             ),
@@ -152,7 +153,17 @@ impl Findings {
         }
         match server.flavor {
             Flavor::MySql if server.names_transactions() => {
-                self.ok("gtid_mode is ON: a failover can be followed");
+                match remembered.filter(|position| position.gtids.is_none()) {
+                    None => self.ok("gtid_mode is ON: a failover can be followed"),
+                    Some(position) => self.warning(
+                        format!(
+                            "gtid_mode is ON, but the remembered position {position} has no GTIDs, for the pipeline began without: it \
+                             means nothing on another server"
+                        ),
+                        "let everything be read, stop Headwater while nobody writes to the outbox, and take the same place by its \
+                         GTIDs with `headwater adopt`: nothing is passed over then",
+                    ),
+                }
             }
             Flavor::MySql => self.warning(
                 format!(
@@ -206,13 +217,8 @@ impl Findings {
         let (Some(newest), Some(keep)) = (&position.last, keep(&facts.server)) else {
             return;
         };
-        let end = match &position.gtids {
-            Gtids::MySql(set) => set.includes(&facts.log.executed),
-            Gtids::MariaDb(list) => *list == facts.log.list,
-            Gtids::None => false,
-        };
         let committed = newest.committed / 1_000_000;
-        if end || committed == 0 {
+        if is_all_read(position, &facts.log) || committed == 0 {
             return;
         }
         #[expect(clippy::cast_precision_loss, reason = "seconds, for a sentence")]
@@ -375,6 +381,18 @@ impl Findings {
     }
 }
 
+/// Whether nothing was committed behind the position.
+fn is_all_read(position: &Position, log: &Log) -> bool {
+    match &position.gtids {
+        Gtids::MySql(set) => set.includes(&log.executed),
+        Gtids::MariaDb(list) => *list == log.list,
+        Gtids::None => {
+            let last = log.files.as_ref().and_then(|files| files.last());
+            last.is_some_and(|last| *last.name == *position.file && last.size <= position.offset)
+        }
+    }
+}
+
 /// Seconds; `None` for ever.
 fn keep(server: &Server) -> Option<f64> {
     if server.is("binlog_expire_logs_auto_purge", "OFF") {
@@ -417,7 +435,7 @@ mod tests {
             ..settings()
         };
         findings.server(&facts, &settings);
-        findings.form(&facts.server, false, false);
+        findings.form(&facts.server, None, false);
         findings.keeping(&facts.server);
         findings.table(&facts, &settings, &Outbox::ekbatan());
         findings.clock(&facts.server);
@@ -511,5 +529,44 @@ mod tests {
         });
         let troubles = troubles(Flavor::MariaDb, |f| f.server.set("gtid_strict_mode", "OFF"));
         assert!(troubles[0].1.contains("gtid_strict_mode is OFF"));
+    }
+
+    fn by_place(offset: u64) -> Position {
+        Position::new(Gtids::None, "binlog.000001", offset)
+    }
+
+    #[test]
+    fn a_position_from_before_gtids_follows_no_failover() {
+        let server = sound(Flavor::MySql).server;
+        let found = |position: &Position| {
+            let mut findings = Findings::default();
+            findings.form(&server, Some(position), false);
+            findings.0.pop().expect("one about GTIDs")
+        };
+        let named = Position {
+            gtids: Gtids::MySql(
+                "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"
+                    .parse()
+                    .expect("a set"),
+            ),
+            ..by_place(1000)
+        };
+        assert_eq!(found(&named).level, Level::Ok);
+        let nameless = found(&by_place(1000));
+        assert_eq!(nameless.level, Level::Warning);
+        assert!(
+            nameless
+                .mend
+                .is_some_and(|it| it.contains("headwater adopt"))
+        );
+    }
+
+    #[test]
+    fn without_gtids_all_is_read_at_the_end_of_the_last_file() {
+        let log = sound(Flavor::MySql).log;
+        assert!(is_all_read(&by_place(1000), &log));
+        assert!(!is_all_read(&by_place(999), &log));
+        let elsewhere = Position::new(Gtids::None, "binlog.000002", 1000);
+        assert!(!is_all_read(&elsewhere, &log));
     }
 }
