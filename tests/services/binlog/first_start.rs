@@ -6,7 +6,7 @@ use headwater_testkit::{Kafka, Mysql, MysqlDatabase, Server, Written, unique};
 use tokio::time::sleep;
 
 use super::transactions::prepare;
-use super::{BinlogScene, SOON};
+use super::{BinlogScene, SOON, WITHOUT_GTIDS};
 use crate::lost_log::record;
 use crate::scene::{Event, LIMIT, Running, Scene, headwater, on_every_binlog};
 
@@ -146,6 +146,35 @@ async fn one_that_may_not_see_prepared_transactions_waits_for_their_rows() {
     assert_eq!(init.ended_within(LIMIT).await, 2, "{}", init.tail());
     assert!(init.tail().contains("1 event"), "{}", init.tail());
     assert!(takes_no_position(&scene).await);
+}
+
+#[tokio::test]
+async fn without_gtids_a_snapshot_needs_the_right_to_lock_and_names_it() {
+    // GIVEN rows on a MySQL without GTIDs, and a pipeline that is to publish them first
+    let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);
+    let mut scene = Scene::binlog(&mysql, Kafka::shared(), "locking").await;
+    let mut written = scene.commit_events(20).await;
+    scene.pipeline.snapshot = "initial".into();
+    scene.configure();
+    let user = scene.database.name();
+    let grant = format!("GRANT LOCK TABLES ON `{user}`.* TO '{user}'@'%';");
+    let warned = || scene.headwater.run(&["check"]).stdout.contains(&grant);
+    assert!(warned());
+    scene.init();
+    assert!(warned());
+
+    // WHEN its user may not lock the table, THEN a person is asked for the right
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
+    assert!(run.tail().contains(&grant), "{}", run.tail());
+
+    // AND with it the rows arrive, and what comes after them
+    scene.database.execute(&grant).await;
+    assert!(!warned());
+    let run = scene.start().await;
+    written.add(scene.commit_events(20).await);
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
 }
 
 #[tokio::test]

@@ -248,6 +248,17 @@ async fn a_user_without_rights_is_told_which_to_grant(scene: BinlogScene<'_>) {
         assert!(said.contains("GRANT "), "{command}: {said}");
     }
 
+    // AND also if it lacks only the right to see which files the log has, and what it leaves out
+    let replicate = format!("GRANT REPLICATION SLAVE ON *.* TO '{user}'@'%'");
+    let select = format!("GRANT SELECT ON {user}.events TO '{user}'@'%'");
+    scene.database.execute_each(&[replicate, select]).await;
+    ends(
+        &scene,
+        "run",
+        &["may not see the files of the log", "GRANT "],
+    )
+    .await;
+
     // AND what was said is enough
     let said = scene.headwater.run(&["check"]);
     let text = said.stdout + &said.stderr;

@@ -79,7 +79,18 @@ pub(super) fn fit_server(facts: &Facts, settings: &Settings) -> Result<(), Error
             "name the primary in source.url, or set log_slave_updates = ON in my.cnf and restart the server",
         ));
     }
+    files(&facts.log, settings)?;
     is_logged(&facts.log, &settings.schema)
+}
+
+/// Whoever may not see them is not told either which databases the log leaves out, or what was purged.
+fn files<'f>(log: &'f Log, settings: &Settings) -> Result<&'f [File], Error> {
+    log.files.as_deref().ok_or_else(|| {
+        Error::fatal(
+            format!("user {} may not see the files of the log", settings.user),
+            rights::of_a_user(settings).join(" "),
+        )
+    })
 }
 
 /// Where some databases are named, all others are left out, and `binlog_ignore_db` says nothing more.
@@ -248,12 +259,7 @@ fn same_server(then: &Identity, position: &Position, server: &Server) -> Result<
 }
 
 fn by_place(position: &Position, facts: &Facts, settings: &Settings) -> Result<Start, Error> {
-    let Some(files) = &facts.log.files else {
-        return Err(Error::fatal(
-            format!("user {} may not see the files of the log", settings.user),
-            rights::of_a_user(settings).join(" "),
-        ));
-    };
+    let files = files(&facts.log, settings)?;
     let find = |name: &str| files.iter().position(|file| file.name == name);
     let found = find(&position.file).and_then(|place| Some((place, files.get(place)?)));
     let Some((place, file)) = found else {

@@ -45,6 +45,15 @@ pub(super) fn of_a_user(settings: &Settings) -> [String; 2] {
     ]
 }
 
+/// What a snapshot of a server without GTIDs needs besides. There is no smaller right than to all tables of a database.
+pub(super) fn to_lock(settings: &Settings) -> String {
+    format!(
+        "GRANT LOCK TABLES ON {}.* TO {};",
+        ident(&settings.schema),
+        account(settings)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::settings;

@@ -20,9 +20,10 @@ use super::look;
 use super::position::{Identity, Position};
 use super::session::Session;
 use super::setup;
+use super::verdict::{self, Refusal};
 use super::view::View;
 use super::watch::Watch;
-use super::{Settings, ident, literal, remembered, resume};
+use super::{Settings, ident, literal, remembered, resume, rights};
 use crate::Error;
 use crate::course::Course;
 
@@ -124,9 +125,22 @@ async fn first(session: &mut Session, facts: &Facts, at: &mut Snapshot) -> Resul
 /// Without GTIDs the end of the log is ahead of what the engine has committed, so the table's writers are made to wait for a moment: the
 /// lock is given once all of them have committed.
 async fn lock(session: &mut Session) -> Result<(), Error> {
-    let Settings { schema, table, .. } = session.settings();
-    let lock = format!("LOCK TABLES {}.{} READ", ident(schema), ident(table));
-    session.run(&lock).await
+    let settings = session.settings().clone();
+    let (schema, table) = (ident(&settings.schema), ident(&settings.table));
+    let lock = format!("LOCK TABLES {schema}.{table} READ");
+    match session.ask(&lock).await? {
+        Ok(_) => Ok(()),
+        Err(Refusal {
+            code: 1044 | 1142,
+            text,
+        }) => Err(Error::fatal(
+            format!(
+                "without GTIDs a snapshot begins with a lock on the table, and that is refused: {text}"
+            ),
+            rights::to_lock(&settings),
+        )),
+        Err(refusal) => Err(verdict::of(&refusal, &settings)),
+    }
 }
 
 async fn again(

@@ -1,5 +1,7 @@
 //! A look at everything that a run needs of the database. Changes nothing.
 
+mod access;
+
 use headwater_core::event::{Outbox, Role};
 use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
@@ -9,8 +11,7 @@ use super::super::facts::{Facts, Log, Server, TableFacts};
 use super::super::gtid::Gtids;
 use super::super::position::{Identity, Position};
 use super::super::resume::{self, version};
-use super::super::session::{Session, application, text};
-use super::super::stream::register_as;
+use super::super::session::Session;
 use super::super::{Flavor, Settings, rights};
 use crate::Error;
 
@@ -82,7 +83,10 @@ impl Findings {
             }
         }
         self.keeping(&facts.server);
-        self.rights(&mut session, &facts, settings).await;
+        self.rights(&mut session, settings).await;
+        if record.is_none_or(|record| record.snapshot.is_some()) {
+            self.locking(&mut session, &facts, settings).await?;
+        }
         self.number(&mut session, settings).await?;
         self.table(&facts, settings, outbox);
         self.clock(&facts.server);
@@ -233,58 +237,6 @@ impl Findings {
                 "let it catch up soon, or: SET GLOBAL binlog_expire_logs_seconds = 2592000;",
             );
         }
-    }
-
-    /// Trying is better than reading grants: roles and managed services have rules of their own.
-    async fn rights(&mut self, session: &mut Session, facts: &Facts, settings: &Settings) {
-        let user = &settings.user;
-        let grants = rights::of_a_user(settings);
-        let [log, _] = &grants;
-        if facts.log.files.is_none() && facts.server.is_on("log_bin") {
-            self.problem(
-                format!("user {user} may not look at the server's logs"),
-                log,
-            );
-        }
-        // Under another number than our own: that may be at work.
-        let guest = settings.server_id ^ 0x8000_0000;
-        match register_as(session, guest, "headwater check").await {
-            Ok(()) => self.ok(format!("user {user} may replicate")),
-            Err(Error::Fatal { what, .. }) => {
-                self.problem(format!("user {user} may not replicate: {what}"), log);
-            }
-            Err(error) => self.error(error),
-        }
-    }
-
-    /// Somebody else with our number would be thrown out by us, and we by them.
-    async fn number(&mut self, session: &mut Session, settings: &Settings) -> Result<(), Error> {
-        let statements = match settings.flavor {
-            Flavor::MySql => ["SHOW REPLICAS", "SHOW SLAVE HOSTS"],
-            Flavor::MariaDb => ["SHOW SLAVE HOSTS", "SHOW REPLICA HOSTS"],
-        };
-        for ask in statements {
-            let Ok(answer) = session.ask(ask).await? else {
-                continue;
-            };
-            let ours = settings.server_id.to_string();
-            let same = answer
-                .rows
-                .iter()
-                .find(|row| text(row, 0).as_ref() == Some(&ours));
-            let host = same.and_then(|row| text(row, 1));
-            if same.is_some() && host.as_deref() != Some(application(settings).as_str()) {
-                self.problem(
-                    format!(
-                        "a replica ({}) is connected with our server_id {ours}: the server throws one of the two out",
-                        host.unwrap_or_default()
-                    ),
-                    "give this pipeline a number of its own in source.server_id",
-                );
-            }
-            break;
-        }
-        Ok(())
     }
 
     fn table(&mut self, facts: &Facts, settings: &Settings, outbox: &Outbox) {
@@ -490,6 +442,9 @@ mod tests {
         one(Problem, "does not write what it replicates", |f| {
             f.server.set("read_only", "ON");
             f.server.set("log_slave_updates", "OFF");
+        });
+        one(Problem, "may not see the files of the log", |f| {
+            f.log.files = None;
         });
         one(Problem, "binlog_ignore_db is eventlog", |f| {
             f.log.without = vec!["eventlog".into()];
