@@ -187,6 +187,14 @@ async fn one_that_was_prepared_before_the_beginning_is_not_passed_over() {
     let init = scene.headwater.run(&["init"]);
     assert_eq!(init.code, 0, "{}", init.stderr);
     assert!(init.stderr.contains("XA_RECOVER_ADMIN"), "{}", init.stderr);
+    // (whoever adopts the present position is told the same)
+    let adopt = scene.headwater.run(&["adopt"]);
+    assert_eq!(adopt.code, 0, "{}", adopt.stderr);
+    assert!(
+        adopt.stderr.contains("XA_RECOVER_ADMIN"),
+        "{}",
+        adopt.stderr
+    );
     let mut run = scene.start().await;
     let written = scene.commit_events(3).await;
     scene.judge(&written).await.assert_exactly_once();

@@ -41,10 +41,16 @@ pub async fn adopt(config: &Config, at: Option<&str>) -> Result<(), Exit> {
         Database::MySql(settings) => {
             let mut origin = MySql::new(settings.clone());
             alone(config, &mut origin).await?;
-            let (position, identity) = match at {
-                Some(at) => mysql::named(&settings, at).await?,
+            let (position, identity, notices) = match at {
+                Some(at) => {
+                    let (position, identity) = mysql::named(&settings, at).await?;
+                    (position, identity, Vec::new())
+                }
                 None => mysql::present(&settings).await?,
             };
+            for notice in notices {
+                eprintln!("{notice}");
+            }
             let beginning = Beginning {
                 at: match at {
                     Some(_) => position.to_string(),

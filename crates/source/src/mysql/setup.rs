@@ -86,21 +86,23 @@ async fn begin(settings: &Settings, count_to: Option<u64>) -> Result<Begun, Erro
     ))
 }
 
-/// Where the server's log ends now, and which log that is. Whoever asks holds the lock.
-pub async fn present(settings: &Settings) -> Result<(Position, Identity), Error> {
+/// Where the server's log ends now, which log that is, and what could not be made sure of. Whoever asks holds the lock.
+pub async fn present(settings: &Settings) -> Result<(Position, Identity, Vec<String>), Error> {
     at(init(settings, None).await?)
 }
 
 /// The same, for whoever only looks.
 pub(super) async fn now(settings: &Settings) -> Result<(Position, Identity), Error> {
-    at(begin(settings, None).await?)
+    at(begin(settings, None).await?).map(|(position, identity, _)| (position, identity))
 }
 
-fn at(begun: Begun) -> Result<(Position, Identity), Error> {
+fn at(begun: Begun) -> Result<(Position, Identity, Vec<String>), Error> {
     match begun {
         Begun::At {
-            position, identity, ..
-        } => Ok((*position, *identity)),
+            position,
+            identity,
+            notices,
+        } => Ok((*position, *identity, notices)),
         Begun::Holds(_) => Err(Error::transient("rows were counted that nobody asked for")),
     }
 }

@@ -12,7 +12,7 @@ use headwater_core::row::{Row, Value};
 use headwater_core::source::{Item, Source};
 use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
-use tracing::info;
+use tracing::{info, warn};
 
 use super::facts::{self, Facts};
 use super::lock::{Lock, is_lost, lock_lost, until_lost};
@@ -103,7 +103,10 @@ async fn first(session: &mut Session, facts: &Facts, at: &mut Snapshot) -> Resul
     if locked {
         lock(session).await?;
     }
-    let (position, identity) = setup::present(&settings).await?;
+    let (position, identity, notices) = setup::present(&settings).await?;
+    for notice in notices {
+        warn!(notice, "the snapshot's place in the log is not sure");
+    }
     let mut view = View::open(&settings).await?;
     let left_to_the_log = if locked {
         session.run("UNLOCK TABLES").await?;
