@@ -108,8 +108,9 @@ pub(super) fn taken_back(outbox: Outbox<'_>, (file, offset): Place<'_>) -> Error
              the binlog: they may have been published"
         ),
         format!(
-            "this happens where a transaction also writes to tables that know no transactions (MyISAM), or to temporary ones: \
-             do not mix them with the outbox. {BEHIND}"
+            "this happens where a transaction also writes to tables that know no transactions (MyISAM), or to temporary ones (do \
+             not mix them with the outbox), and where the server died while it wrote the transaction to its log: look at the \
+             table whether the rows are there. {BEHIND}"
         ),
     )
 }
