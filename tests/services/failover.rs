@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use headwater_testkit::{
-    Kafka, KafkaOptions, Load, Outbox, Postgres, Proxy, Writing, check, long, unique,
+    Kafka, KafkaOptions, Load, Mysql, Outbox, Postgres, Proxy, Server, Writing, check, long, unique,
 };
 use tokio::time::sleep;
 
+use crate::binlog::WITHOUT_GTIDS;
 use crate::scene::{LIMIT, Running, Scene, on_every_binlog};
 
 const CARRYING: &str = "carrying events";
@@ -59,6 +60,13 @@ async fn the_database_is_restarted_and_killed() {
 }
 
 on_every_binlog!(restarted_and_killed: "restart", own server, shared kafka);
+
+#[tokio::test]
+async fn a_database_without_gtids_is_restarted_and_killed() {
+    let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "places").await;
+    restarted_and_killed(scene).await;
+}
 
 async fn restarted_and_killed(scene: Scene<'_, impl Outbox>) {
     // GIVEN a pipeline at work under load

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use headwater_testkit::{Load, Outbox, Pipeline, long, unique};
+use headwater_testkit::{Kafka, Load, Mysql, Outbox, Pipeline, Server, long, unique};
 use tokio::time::sleep;
 
+use crate::binlog::WITHOUT_GTIDS;
 use crate::scene::{LIMIT, Scene, headwater, on_every_binlog};
 
 #[tokio::test]
@@ -19,6 +20,13 @@ on_every_binlog!(killed_under_load_it_loses_and_reorders_nothing: "kills", share
 
 async fn killed_under_load_it_loses_and_reorders_nothing(scene: Scene<'_, impl Outbox>) {
     killed_under_load(scene, if long() { 30 } else { 5 }).await;
+}
+
+#[tokio::test]
+async fn killed_under_load_without_gtids_it_loses_and_reorders_nothing() {
+    let mysql = Mysql::start(Server::MySql97, &WITHOUT_GTIDS);
+    let scene = Scene::binlog(&mysql, Kafka::shared(), "places").await;
+    killed_under_load_it_loses_and_reorders_nothing(scene).await;
 }
 
 async fn killed_under_load(mut scene: Scene<'_, impl Outbox>, kills: u32) {
