@@ -175,6 +175,10 @@ where
     fn is_over(&mut self, mark: &P) -> bool {
         let inside = std::mem::take(&mut self.inside);
         self.last_mark = mark.to_string();
+        // A log that is held back says the position again behind each transaction: there the row itself must tell.
+        if inside && self.mended {
+            return true;
+        }
         let position = self.position.as_ref();
         if position.is_some_and(|position| mark <= position) {
             return false;

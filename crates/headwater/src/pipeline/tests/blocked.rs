@@ -265,6 +265,22 @@ fn what_lies_before_the_position_does_not_end_the_trial() {
 }
 
 #[test]
+fn a_log_that_is_held_back_at_the_position_ends_the_trial_behind_the_row() {
+    play(|| async {
+        let stage = stage();
+        stage.row(1);
+        stage.mark(5);
+        stage.row(9);
+        later(1).await;
+        assert_eq!(stage.opened(5), 1, "its transaction is read to the end");
+        stage.mark(5);
+        later(1).await;
+        assert_eq!((stage.opened(5), stage.blocked()), (2, None));
+        assert!(stage.was_quiet(), "{:?}", stage.diary.all());
+    });
+}
+
+#[test]
 fn a_log_in_which_nothing_but_marks_comes_ends_the_trial() {
     play(|| async {
         let stage = stage();
