@@ -20,6 +20,17 @@ pub struct Shape {
     pub sentinels: u32,
 }
 
+impl Shape {
+    /// Of rows that wait in the table, whatever transactions they came in.
+    pub fn full(rows: u32) -> Shape {
+        Shape {
+            rows,
+            rows_a_transaction: 1000,
+            sentinels: 0,
+        }
+    }
+}
+
 /// A server that backlogs are written on, and that is busy with nothing else.
 #[allow(async_fn_in_trait)] // One thread calls it.
 pub trait Host {

@@ -165,6 +165,7 @@ async fn by_headwater(
     let pipeline = Pipeline {
         name: &name,
         source: backlog.source(&name),
+        snapshot: "never",
         format,
         kafka,
     };

@@ -15,6 +15,8 @@ mod mysqlbinlog;
 mod page;
 mod pipeline;
 mod recvlogical;
+mod snapshot;
+mod stock;
 mod topic;
 mod walsender;
 mod yardstick;
@@ -49,6 +51,16 @@ enum What {
         #[arg(long, value_enum, default_value_t = Source::Postgres)]
         source: Source,
         #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(10_000..))]
+        rows: u32,
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+    },
+    /// Rows that are there already, as fast as it goes.
+    Snapshot {
+        #[arg(long, value_enum, default_value_t = Source::Postgres)]
+        source: Source,
+        /// In tens of thousands: the sink tells no other numbers.
+        #[arg(long, default_value_t = 1_000_000, value_parser = tens_of_thousands)]
         rows: u32,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
@@ -102,6 +114,11 @@ async fn main() {
             rows,
             rounds,
         } => drain(&programs, source, rows, rounds).await,
+        What::Snapshot {
+            source,
+            rows,
+            rounds,
+        } => snapshot(&programs, source, rows, rounds).await,
         What::Latency { seconds, rounds } => latency::measure(&programs, seconds, rounds).await,
         What::Idle { seconds, rounds } => idle::measure(&programs, seconds, rounds).await,
         What::Walsender { rows, rounds } => walsender::measure(rows, rounds).await,
@@ -121,4 +138,22 @@ async fn drain(programs: &Programs, source: Source, rows: u32, rounds: usize) ->
         Source::Mariadb => Server::MariaDb118,
     };
     drain::measure(programs, &binlog::server(server), rows, rounds).await
+}
+
+async fn snapshot(programs: &Programs, source: Source, rows: u32, rounds: usize) -> Section {
+    let server = match source {
+        Source::Postgres => {
+            return snapshot::measure(programs, &postgres::server(), rows, rounds).await;
+        }
+        Source::Mysql => Server::MySql97,
+        Source::Mariadb => Server::MariaDb118,
+    };
+    snapshot::measure(programs, &binlog::server(server), rows, rounds).await
+}
+
+fn tens_of_thousands(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(rows) if rows >= 10_000 && rows % 10_000 == 0 => Ok(rows),
+        _ => Err("tens of thousands are wanted".to_owned()),
+    }
 }

@@ -16,6 +16,8 @@ pub struct Pipeline<'a> {
     pub name: &'a str,
     /// The lines of `[source]`.
     pub source: String,
+    /// What becomes of rows that are there already.
+    pub snapshot: &'a str,
     pub format: &'a str,
     /// None: standard output, which only counts in the program for that.
     pub kafka: Option<&'a Kafka>,
@@ -52,7 +54,7 @@ impl Pipeline<'_> {
 
 [source]
 {source}
-snapshot = \"never\"
+snapshot = \"{snapshot}\"
 
 [encode]
 format = \"{format}\"
@@ -75,6 +77,7 @@ format = \"json\"
 ",
             name = self.name,
             source = self.source,
+            snapshot = self.snapshot,
             format = self.format,
         )
     }
@@ -86,6 +89,7 @@ pub async fn begin(binary: &Path, database: &Database<'_>, kafka: &Kafka) -> (He
     let pipeline = Pipeline {
         name: &name,
         source: format!("url = \"{}\"", database.url()),
+        snapshot: "never",
         format: "avro",
         kafka: Some(kafka),
     };

@@ -40,18 +40,28 @@ impl Host for Mysql {
     }
 
     async fn version(&self) -> String {
-        let name = if self.server().is_mariadb() {
-            "MariaDB"
-        } else {
-            "MySQL"
-        };
-        let number = "SELECT SUBSTRING_INDEX(VERSION(), '-', 1)";
-        format!("{name} {}", self.ask(number).await.unwrap())
+        version(self).await
     }
 
     async fn backlog(&self, programs: &Programs, shape: Shape) -> Backlog<'_> {
         Backlog::write(self, programs, shape).await
     }
+}
+
+pub async fn version(mysql: &Mysql) -> String {
+    let name = if mysql.server().is_mariadb() {
+        "MariaDB"
+    } else {
+        "MySQL"
+    };
+    let number = "SELECT SUBSTRING_INDEX(VERSION(), '-', 1)";
+    format!("{name} {}", mysql.ask(number).await.unwrap())
+}
+
+/// Writes the rows.
+pub async fn fill(database: &MysqlDatabase<'_>, shape: Shape) {
+    database.execute(&procedure(shape)).await;
+    database.execute("CALL fill()").await;
 }
 
 const MYSQL: Words = Words {
@@ -174,7 +184,7 @@ impl super::Backlog for Backlog<'_> {
     }
 }
 
-fn source(database: &MysqlDatabase<'_>) -> String {
+pub fn source(database: &MysqlDatabase<'_>) -> String {
     format!(
         "url = \"{}\"\ntable = \"{}\"",
         database.url(),
@@ -187,6 +197,7 @@ fn first_record(database: &MysqlDatabase<'_>, programs: &Programs) -> Value {
     let pipeline = Pipeline {
         name: FIRST,
         source: source(database),
+        snapshot: "never",
         format: "json",
         kafka: None,
     };

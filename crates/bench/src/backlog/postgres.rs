@@ -76,14 +76,7 @@ impl<'a> Backlog<'a> {
         database.execute(PUBLICATIONS).await;
         let slot = format!("SELECT pg_create_logical_replication_slot('{FIRST}', 'pgoutput')");
         database.execute(&slot).await;
-        let transactions = shape.rows / shape.rows_a_transaction;
-        // An anonymous block in no transaction of ours, so that it may commit by itself.
-        let load = format!(
-            "DO $$ BEGIN FOR t IN 0..{last} LOOP {insert}; COMMIT; END LOOP; END $$",
-            last = transactions - 1,
-            insert = insert(&dialect(shape), shape)
-        );
-        database.execute(&load).await;
+        fill(&database, shape).await;
         let events = database.ask("SELECT count(event_type) FROM eventlog.events");
         let events = events.await.unwrap().parse().unwrap();
         database.execute("CHECKPOINT").await;
@@ -109,6 +102,18 @@ impl<'a> Backlog<'a> {
         let drop = format!("SELECT pg_drop_replication_slot('{name}')");
         self.database.execute(&drop).await;
     }
+}
+
+/// Writes the rows.
+pub async fn fill(database: &Database<'_>, shape: Shape) {
+    let transactions = shape.rows / shape.rows_a_transaction;
+    // An anonymous block in no transaction of ours, so that it may commit by itself.
+    let load = format!(
+        "DO $$ BEGIN FOR t IN 0..{last} LOOP {insert}; COMMIT; END LOOP; END $$",
+        last = transactions - 1,
+        insert = insert(&dialect(shape), shape)
+    );
+    database.execute(&load).await;
 }
 
 impl super::Backlog for Backlog<'_> {
