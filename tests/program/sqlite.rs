@@ -254,6 +254,28 @@ fn rows_that_are_already_there_come_first_and_once_over_kills() {
 }
 
 #[test]
+fn a_table_without_any_key_is_published_in_order_all_the_same() {
+    // GIVEN a table that nothing keeps in order, and that may have an id twice
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    let schema = include_str!("../../schemas/outbox/sqlite.sql");
+    let keyless = schema.replace("NOT NULL UNIQUE", "NOT NULL");
+    let keyless = keyless.split("CREATE INDEX").next().unwrap();
+    database.execute_batch("DROP TABLE events").unwrap();
+    database.execute_batch(keyless).unwrap();
+    for id in ["c", "a", "b", "a"] {
+        insert(&database, id, Some("{}"));
+    }
+    configure(folder.path(), "only");
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+
+    // WHEN it is published, THEN all rows come, in their order
+    let mut child = start(folder.path(), 0);
+    assert!(child.wait().unwrap().success());
+    assert_eq!(published(folder.path(), 0), ["a", "a", "b", "c"]);
+}
+
+#[test]
 fn only_the_rows_that_are_there_and_the_log_when_it_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let database = outbox(folder.path());

@@ -1,5 +1,11 @@
 //! Rows that were there before the pipeline began: published first, joined to the log without a gap, gone on with after any interruption.
 
+mod altered;
+mod kept;
+mod keys;
+mod large;
+mod locked;
+
 use std::time::Duration;
 
 use headwater_testkit::{Kafka, Load, Outbox, Postgres, Written, check, long, unique};
@@ -312,9 +318,14 @@ async fn odd_rows(scene: &Scene<'_, impl Outbox>) -> Written {
 }
 
 #[tokio::test]
-async fn rows_that_are_pruned_meanwhile_stop_nothing() {
+async fn rows_that_are_pruned_meanwhile_stop_nothing_on_postgresql() {
+    pruned(Scene::shared(17, "pruned").await).await;
+}
+
+on_every_binlog!(pruned: "pruned", shared server, shared kafka);
+
+async fn pruned(mut scene: Scene<'_, impl Outbox>) {
     // GIVEN a snapshot under way
-    let mut scene = Scene::shared(17, "pruned").await;
     scene.send_one_by_one();
     let scene = with_snapshot(scene, "initial");
     scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
@@ -322,7 +333,8 @@ async fn rows_that_are_pruned_meanwhile_stop_nothing() {
     let mut run = scene.start().await;
 
     // WHEN all rows are deleted, and it is killed
-    scene.database.execute("DELETE FROM eventlog.events").await;
+    let prune = format!("DELETE FROM {}", scene.database.table());
+    scene.database.execute(&prune).await;
     run.kill9();
 
     // THEN the next run finds nothing more, and goes on with the log

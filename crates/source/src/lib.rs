@@ -7,6 +7,7 @@ pub mod postgres;
 pub mod sqlite;
 
 mod course;
+mod keys;
 mod part;
 mod server;
 mod silence;

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod confirm;
+mod copied;
 mod decode;
 mod facts;
 mod learned;
@@ -17,6 +18,7 @@ mod session;
 mod settings;
 mod setup;
 mod snapshot;
+mod strain;
 mod stream;
 mod timeline;
 mod value;

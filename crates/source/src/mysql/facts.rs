@@ -107,6 +107,11 @@ impl Server {
     }
 
     #[cfg(test)]
+    pub(super) fn unset(&mut self, name: &str) {
+        self.variables.remove(name);
+    }
+
+    #[cfg(test)]
     pub(super) fn sound(flavor: Flavor) -> Server {
         let mut server = Server {
             flavor,
@@ -335,6 +340,13 @@ async fn table(session: &mut Session, server: &Server) -> Result<Option<TableFac
         layout: layout(session).await?,
         may_select,
     }))
+}
+
+/// The server's clock, which wrote the events' dates more likely than ours.
+pub(super) async fn now(session: &mut Session) -> Result<String, Error> {
+    let ask = "SELECT DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ')";
+    let now = session.rows(ask).await?.first();
+    now.ok_or_else(|| Error::transient("the server does not tell the time"))
 }
 
 /// The table's columns as they are today.

@@ -69,13 +69,14 @@ impl Existing {
         record.position = serde_json::to_value(&position).unwrap_or_default();
         record.source = serde_json::to_value(&identity).unwrap_or_default();
         record.snapshot = Some(at.clone());
+        let since = at.begun.as_ref().and_then(|begun| begun.parse().ok());
         Ok(Existing {
             id: view.place(Role::Id),
             view,
             course: Course::begin(at),
             left_to_the_log,
             lost: lock.lost(),
-            watch: Watch::begin(session, identity.clone(), position),
+            watch: Watch::begin(session, identity.clone(), position, since),
             identity,
         })
     }
@@ -97,7 +98,7 @@ struct Begun {
 
 async fn first(session: &mut Session, facts: &Facts, at: &mut Snapshot) -> Result<Begun, Error> {
     let settings = session.settings().clone();
-    at.begun = Some(now(session).await?);
+    at.begun = Some(facts::now(session).await?);
     at.expected = expected(session).await?;
     let locked = setup::needs_a_lock(session, facts).await?;
     if locked {
@@ -221,13 +222,6 @@ fn bytes(id: &Value) -> Vec<u8> {
         Value::Int(number) => number.to_be_bytes().to_vec(),
         other => format!("{other:?}").into_bytes(),
     }
-}
-
-/// The server's clock, which wrote the events' dates more likely than ours.
-async fn now(session: &mut Session) -> Result<String, Error> {
-    let ask = "SELECT DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%fZ')";
-    let now = session.rows(ask).await?.first();
-    now.ok_or_else(|| Error::transient("the server does not tell the time"))
 }
 
 /// About how many events there are, if that can be known without reading them all.

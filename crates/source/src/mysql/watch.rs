@@ -1,17 +1,19 @@
 //! Whether the log can still be read from a position that nobody reads from yet: a server removes its logs when their time is over, whoever
 //! will want them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use headwater_core::instant::Instant;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use super::facts::Facts;
+use super::facts::{self, Facts};
 use super::position::{Identity, Position};
-use super::resume;
 use super::session::Session;
+use super::{keeping, resume};
 use crate::Error;
 
 const LOOK_EVERY: Duration = Duration::from_secs(20);
@@ -29,10 +31,16 @@ impl Drop for Watch {
 }
 
 impl Watch {
-    pub(super) fn begin(session: Session, identity: Identity, position: Position) -> Watch {
+    /// `since` is when the position was taken, by the server's clock.
+    pub(super) fn begin(
+        session: Session,
+        identity: Identity,
+        position: Position,
+        since: Option<Instant>,
+    ) -> Watch {
         let (tell, found) = watch::channel(None);
         let watcher = tokio::spawn(async move {
-            let error = until_trouble(session, &identity, &position).await;
+            let error = until_trouble(session, &identity, &position, since).await;
             tell.send_replace(Some(error));
         });
         Watch { found, watcher }
@@ -48,13 +56,17 @@ impl Watch {
     }
 }
 
-async fn until_trouble(mut session: Session, identity: &Identity, position: &Position) -> Error {
-    let begun = Instant::now();
+async fn until_trouble(
+    mut session: Session,
+    identity: &Identity,
+    position: &Position,
+    since: Option<Instant>,
+) -> Error {
     let mut told = false;
     loop {
         sleep(LOOK_EVERY).await;
-        let facts = match Facts::read(&mut session).await {
-            Ok(facts) => facts,
+        let seen = match look(&mut session).await {
+            Ok(seen) => seen,
             Err(Error::Transient(why)) => {
                 debug!(why, "the log could not be looked at");
                 let settings = session.settings().clone();
@@ -66,18 +78,30 @@ async fn until_trouble(mut session: Session, identity: &Identity, position: &Pos
             }
             Err(error) => return error,
         };
+        let (facts, now) = seen;
         if let Err(error) = resume::start(identity, position, &facts, session.settings()) {
             return error;
         }
-        let keeps = facts.server.amount("binlog_expire_logs_seconds");
-        let keeps = keeps.filter(|seconds| *seconds > 0.0);
-        if !told && keeps.is_some_and(|seconds| begun.elapsed().as_secs_f64() > seconds / 2.0) {
-            told = true;
-            warn!(
-                binlog_expire_logs_seconds = keeps,
-                "half of the time is over for which the server keeps its log: what it removes before it was read is lost. SET GLOBAL \
-                 binlog_expire_logs_seconds to more"
-            );
+        #[expect(clippy::cast_precision_loss, reason = "seconds, for a sentence")]
+        let age = since.map_or(0.0, |since| (now.0.saturating_sub(since.0)) as f64 / 1e6);
+        match keeping::danger(position, age, &facts.server, &facts.log) {
+            Some((what, mend)) if !told => {
+                told = true;
+                warn!(what, mend, "the server may remove its log too soon");
+            }
+            Some(_) => {}
+            // The server was told to keep it for longer.
+            None => told = false,
         }
     }
+}
+
+/// With the server's own time.
+async fn look(session: &mut Session) -> Result<(Facts, Instant), Error> {
+    let facts = Facts::read(session).await?;
+    let now = facts::now(session).await?;
+    let now = now
+        .parse()
+        .map_err(|_| Error::transient("the server does not tell the time"))?;
+    Ok((facts, now))
 }

@@ -6,10 +6,11 @@
 use serde_json::Value;
 use tokio_postgres::types::ToSql;
 
-use super::Settings;
 use super::position::Lsn;
 use super::session::{Session, cell};
+use super::{Settings, ident};
 use crate::Error;
+use crate::keys::Keys;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
@@ -87,6 +88,8 @@ pub(super) struct SlotFacts {
     pub wal_status: Option<String>,
     pub invalidated: Option<String>,
     pub retained_bytes: Option<i64>,
+    /// How much may still be written before it is in danger, where that is limited.
+    pub safe_bytes: Option<i64>,
 }
 
 impl Facts {
@@ -111,6 +114,20 @@ pub(super) async fn slot(
 ) -> Result<Option<SlotFacts>, Error> {
     Ask { session, settings }.slot().await
 }
+
+/// The table's keys, and those of its partitions together. Its size is asked for under a lock, which somebody may hold for long.
+pub(super) async fn keys(session: &Session, settings: &Settings) -> Result<Keys, Error> {
+    Ask { session, settings }.keys().await
+}
+
+/// About how many rows the table has; none if nobody has counted them yet.
+pub(super) async fn estimate(session: &Session, settings: &Settings) -> Result<Option<u64>, Error> {
+    Ask { session, settings }.estimate().await
+}
+
+/// The table, or its partitions: what holds rows.
+const PARTS: &str = "SELECT c.oid, c.reltuples FROM pg_class c WHERE c.relkind <> 'p' AND (c.oid = $1::text::regclass
+                        OR c.oid IN (SELECT relid FROM pg_partition_tree($1::text::regclass)))";
 
 struct Ask<'a> {
     session: &'a Session,
@@ -220,6 +237,48 @@ impl Ask<'_> {
         }))
     }
 
+    /// The table's name, as the server reads it.
+    fn table_name(&self) -> String {
+        let Settings { schema, table, .. } = self.settings;
+        format!("{}.{}", ident(schema), ident(table))
+    }
+
+    async fn keys(&self) -> Result<Keys, Error> {
+        // An index is read in both directions. One that leaves out the rows that are no events serves as well.
+        let sql = format!(
+            "WITH parts AS ({PARTS}), keys AS (
+               SELECT i.indisprimary AS is_primary, i.indisunique AND i.indpred IS NULL AS is_unique, i.indoption AS directions,
+                      i.indpred IS NULL OR pg_get_expr(i.indpred, i.indrelid) = '(event_type IS NOT NULL)' AS is_whole,
+                      ARRAY(SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY k(number, place)
+                              LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number
+                             WHERE place <= i.indnkeyatts ORDER BY place) AS columns
+                 FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
+                WHERE i.indrelid = $1::text::regclass AND i.indisvalid AND m.amname = 'btree')
+             SELECT (SELECT coalesce(sum(pg_table_size(oid)), 0)::int8 FROM parts) AS bytes,
+                    EXISTS (SELECT FROM keys WHERE is_primary OR is_unique AND columns = ARRAY['id']) AS is_unique,
+                    EXISTS (SELECT FROM keys WHERE is_whole AND columns[1:2] = ARRAY['event_date', 'id']
+                               AND directions[0] = directions[1] AND directions[0] IN (0, 3)) AS is_ordered"
+        );
+        let Some(row) = self.session.row(&sql, &[&self.table_name()]).await? else {
+            return Err(Error::transient("the catalog has no answer"));
+        };
+        let bytes: i64 = cell(&row, "bytes")?;
+        Ok(Keys {
+            bytes: bytes.unsigned_abs(),
+            unique: cell(&row, "is_unique")?,
+            ordered: cell(&row, "is_ordered")?,
+        })
+    }
+
+    async fn estimate(&self) -> Result<Option<u64>, Error> {
+        let sql = format!("SELECT sum(greatest(reltuples, 0))::int8 FROM ({PARTS}) parts");
+        let Some(row) = self.session.row(&sql, &[&self.table_name()]).await? else {
+            return Ok(None);
+        };
+        let rows: Option<i64> = cell(&row, 0)?;
+        Ok(rows.map(i64::unsigned_abs).filter(|rows| *rows > 0))
+    }
+
     async fn slot(&self) -> Result<Option<SlotFacts>, Error> {
         // As JSON, because each version has other columns.
         let sql = "SELECT to_jsonb(s)::text AS slot, a.application_name,
@@ -249,6 +308,7 @@ impl Ask<'_> {
             invalidated: text("invalidation_reason")
                 .or_else(|| conflicting.then(|| "conflict with recovery".to_owned())),
             retained_bytes: cell(&row, "retained")?,
+            safe_bytes: slot.get("safe_wal_size").and_then(Value::as_i64),
         }))
     }
 }

@@ -76,7 +76,7 @@ impl<'s> Latest<'s> {
         let shape = Shape::ask(session, settings).await?;
         let query = format!(
             "{} ORDER BY {} DESC, {} DESC LIMIT {limit}",
-            shape.select(""),
+            shape.select(),
             ident(Role::EventDate.name()),
             ident(Role::Id.name())
         );

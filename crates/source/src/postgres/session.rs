@@ -165,6 +165,11 @@ impl Session {
         Ok(self.rows(sql, parameters).await?.into_iter().next())
     }
 
+    /// Ends it without goodbye, in the middle of an answer.
+    pub(super) fn break_off(&self) {
+        self.connection.abort();
+    }
+
     /// Resolves when the session has ended.
     pub(super) async fn ended(&mut self) {
         let _joined = (&mut self.connection).await;

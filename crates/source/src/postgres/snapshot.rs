@@ -141,19 +141,8 @@ async fn expected(session: &Session, settings: &Settings) -> Result<Option<u64>,
     if counted < COUNT {
         return Ok(Some(counted));
     }
-    let sql = "SELECT sum(greatest(c.reltuples, 0))::int8
-                 FROM pg_partition_tree(format('%I.%I', $1::text, $2::text)::regclass) t
-                 JOIN pg_class c ON c.oid = t.relid WHERE t.isleaf";
-    let Some(row) = session
-        .row(sql, &[&settings.schema, &settings.table])
-        .await?
-    else {
-        return Ok(None);
-    };
-    let estimate: Option<i64> = cell(&row, 0)?;
-    Ok(estimate
-        .map(i64::unsigned_abs)
-        .filter(|estimate| *estimate >= COUNT))
+    let estimate = facts::estimate(session, settings).await?;
+    Ok(estimate.filter(|estimate| *estimate >= COUNT))
 }
 
 impl Source for Existing {

@@ -1,21 +1,24 @@
-//! The table's events in the order of their dates, by one cursor in one transaction: all of them as one moment saw them.
+//! The table's events in the order of their dates, by one statement in one transaction: all of them as one moment saw them.
 //!
+//! COPY sends rows as fast as they are read, where a cursor would wait to be asked for each page; and in binary form, in which the log
+//! has them too.
 //! Rule: few rows are in memory at any time, and nothing is read twice, whoever drops a question.
 
-use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt, TryFutureExt};
 use headwater_core::event::Role;
 use headwater_core::row::{Change, Row, Table, Value};
 use headwater_core::window::{Key, Window};
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
 
 use super::catalog::Catalog;
+use super::copied::{Copied, Malformed};
 use super::decode::Cell;
 use super::facts::Facts;
-use super::session::{Session, application};
+use super::session::{Session, application, cell};
 use super::value::{self, Kind};
 use super::{Settings, ident, resume, verdict};
 use crate::Error;
@@ -51,10 +54,10 @@ impl Shape {
     }
 
     /// All columns, from the table.
-    pub(super) fn select(&self, more: &str) -> String {
+    pub(super) fn select(&self) -> String {
         let names: Vec<String> = self.table.columns.iter().map(|name| ident(name)).collect();
         format!(
-            "SELECT {}{more} FROM {}.{}",
+            "SELECT {} FROM {}.{}",
             names.join(", "),
             ident(&self.table.schema),
             ident(&self.table.name)
@@ -120,8 +123,7 @@ impl Page {
     }
 }
 
-type Fetching =
-    Pin<Box<dyn Future<Output = Result<Vec<SimpleQueryMessage>, tokio_postgres::Error>> + Send>>;
+type Copying = Pin<Box<dyn Stream<Item = Result<Bytes, tokio_postgres::Error>> + Send>>;
 
 /// A part of the table, of today.
 pub async fn part(settings: &Settings, window: &Window) -> Result<Part, NoPart> {
@@ -137,11 +139,19 @@ pub async fn part(settings: &Settings, window: &Window) -> Result<Part, NoPart> 
 pub(crate) struct View {
     shape: Shape,
     settings: Settings,
-    page: Page,
-    read: VecDeque<(Row, Key)>,
-    /// A page under way. It is kept here, so that dropping a question loses no row.
-    fetching: Option<Fetching>,
+    /// Begins when the first row is asked for, and says nothing before the server has sorted them all.
+    copying: Copying,
+    copied: Copied,
     over: bool,
+}
+
+impl Drop for View {
+    /// Nobody wants the rest, and the session would still read all of it before it ends.
+    fn drop(&mut self) {
+        if !self.over {
+            self.shape.session.break_off();
+        }
+    }
 }
 
 impl View {
@@ -151,8 +161,12 @@ impl View {
         window: &Window,
         exported: Option<&str>,
     ) -> Result<View, Error> {
-        // Sorting a large table takes its time, and so does Kafka while it is away.
-        let patient = [("statement_timeout", "0"), ("lock_timeout", "60s")];
+        // Sorting a large table takes its time. While Kafka is away nothing is read, and the server must wait with its next row.
+        let patient = [
+            ("statement_timeout", "0"),
+            ("lock_timeout", "60s"),
+            ("tcp_user_timeout", "0"),
+        ];
         let session = Session::open_as(settings, &application(settings), &patient).await?;
         let settings = session.settings().clone();
         let failed = |error| verdict::of_sql(&error, &settings);
@@ -162,56 +176,98 @@ impl View {
             let set = format!("SET TRANSACTION SNAPSHOT {}", literal(name));
             session.batch_execute(&set).await.map_err(failed)?;
         }
-        let shape = Shape::ask(session, &settings).await?;
-        let declare = format!(
-            "DECLARE headwater_view NO SCROLL CURSOR FOR {}",
-            query(&shape, window)
+        // From here on nobody can change the table's form, or put another file in its place.
+        let lock = format!(
+            "LOCK TABLE {}.{} IN ACCESS SHARE MODE",
+            ident(&settings.schema),
+            ident(&settings.table)
         );
-        let declared = shape.session.batch_execute(&declare).await;
-        declared.map_err(failed)?;
+        session.batch_execute(&lock).await.map_err(failed)?;
+        if exported.is_some() {
+            same_file(&session, &settings).await?;
+        }
+        let shape = Shape::ask(session, &settings).await?;
+        let copy = format!("COPY ({}) TO STDOUT (FORMAT binary)", query(&shape, window));
+        let session = Arc::clone(&shape.session);
+        let copying = async move { session.copy_out(&copy).await };
         Ok(View {
             shape,
             settings,
-            page: Page::first(),
-            read: VecDeque::new(),
-            fetching: None,
+            copying: Box::pin(copying.try_flatten_stream()),
+            copied: Copied::default(),
             over: false,
         })
     }
 
     /// The next row, or none after the last one. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Result<Option<(Row, Key)>, Error> {
-        while self.read.is_empty() && !self.over {
-            let (session, size) = (Arc::clone(&self.shape.session), self.page.0);
-            let fetching = self.fetching.get_or_insert_with(|| {
-                let fetch = format!("FETCH {size} FROM headwater_view");
-                Box::pin(async move { session.simple_query(&fetch).await })
-            });
-            let answer = fetching.await;
-            self.fetching = None;
-            let answer = answer.map_err(|e| verdict::of_sql(&e, &self.settings))?;
-            self.take(answer)
-                .map_err(|e| verdict::of_sql(&e, &self.settings))?;
+        while !self.over {
+            let Some(message) = self.copying.next().await else {
+                self.over = true;
+                break;
+            };
+            let message = message.map_err(|e| verdict::of_sql(&e, &self.settings))?;
+            if let Some(next) = self.take(message).map_err(strange)? {
+                return Ok(Some(next));
+            }
         }
-        Ok(self.read.pop_front())
+        Ok(None)
     }
 
-    fn take(&mut self, answer: Vec<SimpleQueryMessage>) -> Result<(), tokio_postgres::Error> {
-        let columns = self.shape.kinds.len();
-        for row in rows(answer) {
-            let text = |place| Ok(row.try_get(place)?.unwrap_or_default().to_owned());
-            let key = Key {
-                event_date: text(columns)?,
-                id: text(columns + 1)?,
-            };
-            self.read.push_back((self.shape.row(&row)?, key));
+    fn take(&mut self, message: Bytes) -> Result<Option<(Row, Key)>, Malformed> {
+        let Some(mut copied) = self.copied.row(message)? else {
+            return Ok(None);
+        };
+        let mut cells = Vec::with_capacity(self.shape.kinds.len());
+        for kind in &self.shape.kinds {
+            cells.push(match copied.next()? {
+                None => Value::Null,
+                Some(bytes) if is_asked_for_as_text(kind) => value::read(kind, Cell::Text(bytes)),
+                Some(bytes) => value::read(kind, Cell::Binary(bytes)),
+            });
         }
-        self.over = self.read.len() < self.page.0;
-        self.page = self
-            .page
-            .next(self.read.iter().map(|(row, _)| weight(row)).sum());
-        Ok(())
+        let mut text = || {
+            let bytes = copied.next()?.unwrap_or_default();
+            String::from_utf8(bytes.into()).map_err(|_| Malformed)
+        };
+        let key = Key {
+            event_date: text()?,
+            id: text()?,
+        };
+        let row = Row {
+            table: Arc::clone(&self.shape.table),
+            change: Change::Read,
+            cells,
+        };
+        Ok(Some((row, key)))
     }
+}
+
+/// A table that was rewritten (TRUNCATE, many an ALTER TABLE) looks empty to a snapshot that is older than that. A query on the catalog is answered as
+/// of the snapshot, and the function as of now.
+async fn same_file(session: &Session, settings: &Settings) -> Result<(), Error> {
+    let sql = "SELECT EXISTS (
+                 SELECT FROM pg_class c
+                  WHERE c.relfilenode <> pg_relation_filenode(c.oid)
+                    AND (c.oid = $1::text::regclass
+                         OR c.oid IN (SELECT relid FROM pg_partition_tree($1::text::regclass))))";
+    let table = format!("{}.{}", ident(&settings.schema), ident(&settings.table));
+    let row = session.row(sql, &[&table]).await?;
+    match row.map(|row| cell(&row, 0)).transpose()? {
+        Some(false) => Ok(()),
+        _ => Err(Error::transient(
+            "the table was rewritten (TRUNCATE, ALTER TABLE) while the snapshot began",
+        )),
+    }
+}
+
+fn strange(_: Malformed) -> Error {
+    Error::transient("the server answered strangely")
+}
+
+/// Not every type has a binary form, and of few it is known.
+fn is_asked_for_as_text(kind: &Kind) -> bool {
+    matches!(kind, Kind::Other(_))
 }
 
 /// A row without a date is no event that could be published, but it is not passed over either: it comes last.
@@ -234,12 +290,22 @@ fn query(shape: &Shape, window: &Window) -> String {
     for (column, value) in &window.equal {
         wanted.push(format!("{}::text = {}", ident(column), literal(value)));
     }
+    let columns = shape.table.columns.iter().zip(&shape.kinds);
+    let columns = columns.map(|(name, kind)| {
+        let cast = if is_asked_for_as_text(kind) {
+            "::text"
+        } else {
+            ""
+        };
+        format!("t.{}{cast}", ident(name))
+    });
+    let columns: Vec<String> = columns.collect();
     format!(
-        "{} WHERE {} ORDER BY {date} NULLS LAST, {id}",
-        // A cast keeps its column's name, and an order by that name would be ambiguous.
-        shape.select(&format!(
-            ", {date}::text AS \"the date\", {id}::text AS \"the id\""
-        )),
+        // A cast keeps its column's name, and an order by that name alone would be by the text.
+        "SELECT {}, t.{date}::text, t.{id}::text FROM {}.{} AS t WHERE {} ORDER BY t.{date} NULLS LAST, t.{id}",
+        columns.join(", "),
+        ident(&shape.table.schema),
+        ident(&shape.table.name),
         wanted.join(" AND ")
     )
 }

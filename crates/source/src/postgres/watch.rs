@@ -14,6 +14,7 @@ use super::facts::Facts;
 use super::lock::lock_lost;
 use super::position::{Identity, Lsn};
 use super::session::Session;
+use super::strain::Strain;
 use super::{Settings, resume};
 use crate::Error;
 
@@ -99,20 +100,11 @@ async fn until_trouble(
     identity: &Identity,
     end: &AtomicU64,
 ) -> Error {
-    let mut pressed = false;
+    let mut told = Strain::None;
     loop {
         sleep(LOOK_EVERY).await;
         match look(session, settings, identity, end).await {
-            Ok(now) => {
-                if now && !pressed {
-                    warn!(
-                        slot = settings.slot,
-                        "the slot holds back more log than the server wants to keep (max_slot_wal_keep_size): it will be removed soon, \
-                         and what was not read of it is lost"
-                    );
-                }
-                pressed = now;
-            }
+            Ok(facts) => told = tell(&facts, settings, told),
             // Somebody's long lock on the table keeps the catalog from answering: that says nothing about the log.
             Err(Error::Transient(why)) if !session.is_closed() => {
                 debug!(why, "table and publication could not be looked at");
@@ -122,13 +114,30 @@ async fn until_trouble(
     }
 }
 
-/// Whether the server is about to remove what the slot still needs.
+/// Says how hard the slot presses on the server, once for each step that it gets worse; again only if it was well meanwhile.
+fn tell(facts: &Facts, settings: &Settings, told: Strain) -> Strain {
+    let Some(slot) = &facts.slot else {
+        return told;
+    };
+    let strain = Strain::of(slot, &facts.server);
+    if strain > told
+        && let Some((what, mend)) = strain.told(slot, &facts.server, settings)
+    {
+        warn!(what, mend, "the server's log is held back");
+    }
+    if strain == Strain::None {
+        Strain::None
+    } else {
+        strain.max(told)
+    }
+}
+
 async fn look(
     session: &Session,
     settings: &Settings,
     identity: &Identity,
     end: &AtomicU64,
-) -> Result<bool, Error> {
+) -> Result<Facts, Error> {
     let facts = Facts::read(session, settings).await?;
     if let Some(seen) = facts.server.end {
         end.store(seen.0, Ordering::Relaxed);
@@ -137,6 +146,5 @@ async fn look(
         resume::same_objects(identity, &facts, settings)?;
     }
     resume::fit(&facts, settings)?;
-    let status = facts.slot.and_then(|slot| slot.wal_status);
-    Ok(status.as_deref() == Some("unreserved"))
+    Ok(facts)
 }

@@ -9,10 +9,11 @@ use headwater_core::row::{Change, Row, Value};
 use rusqlite::Connection;
 
 use super::position::resume;
-use super::rows::Layout;
+use super::rows::{Layout, quoted};
 use super::stream::{Setback, connect, patiently};
 use super::value::Declared;
 use super::{Identity, Position, Settings};
+use crate::keys::{self, Keys, Mend};
 use crate::{Error, Finding};
 
 /// How long a command waits for the writer's locks.
@@ -28,6 +29,7 @@ pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>
             connection.query_row("PRAGMA main.journal_mode", [], |row| row.get(0))?;
         let layout = Layout::read(connection, &settings.table)?;
         let mut findings = vec![journal(&mode), table(&layout)];
+        findings.extend(keys(connection, &layout)?);
         findings.extend(roles(&layout, &outbox));
         match &remembered {
             None => {}
@@ -147,6 +149,73 @@ fn journal(mode: &str) -> Finding {
 fn table(layout: &Layout) -> Finding {
     let name = &layout.table.name;
     Finding::ok(format!("table {name} is numbered by AUTOINCREMENT"))
+}
+
+/// What it costs to read the table in the order of its dates.
+fn keys(connection: &Connection, layout: &Layout) -> Result<Vec<Finding>, Setback> {
+    let (date, id) = (Role::EventDate.name(), Role::Id.name());
+    let has = |name: &str| layout.table.columns.iter().any(|column| column == name);
+    if !has(date) || !has(id) {
+        return Ok(Vec::new());
+    }
+    // Of the file: SQLite does not tell it of one table.
+    let bytes: i64 = connection.query_row(
+        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+        [],
+        |row| row.get(0),
+    )?;
+    let (mut unique, mut ordered) = (false, false);
+    for columns in indexes(connection, &layout.table.name)? {
+        let mut names = columns.names.iter().map(String::as_str);
+        unique |= columns.unique && names.clone().eq([id]);
+        ordered |= names.next() == Some(date) && names.next() == Some(id);
+    }
+    let keys = Keys {
+        bytes: bytes.unsigned_abs(),
+        unique,
+        ordered,
+    };
+    let name = &layout.table.name;
+    let table = quoted(name);
+    let mend = Mend {
+        unique: Some(format!(
+            "CREATE UNIQUE INDEX {} ON {table} ({id});",
+            quoted(&format!("{name}_id"))
+        )),
+        ordered: format!(
+            "CREATE INDEX {} ON {table} ({});",
+            quoted(&format!("{name}_in_order")),
+            keys::order()
+        ),
+    };
+    Ok(keys.findings(name, mend))
+}
+
+/// An index of all rows, and its columns in their order.
+struct Index {
+    unique: bool,
+    names: Vec<String>,
+}
+
+fn indexes(connection: &Connection, table: &str) -> Result<Vec<Index>, Setback> {
+    let mut query = connection
+        .prepare("SELECT name, \"unique\" FROM pragma_index_list(?1, 'main') WHERE NOT partial")?;
+    let found: Vec<(String, bool)> = query
+        .query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let mut indexes = Vec::new();
+    for (name, unique) in found {
+        // A part that counts downwards is none of those that are meant, and one that is an expression has no name.
+        let mut query = connection.prepare(
+            "SELECT CASE WHEN \"desc\" THEN '' ELSE coalesce(name, '') END FROM pragma_index_xinfo(?1, 'main') WHERE key ORDER BY seqno",
+        )?;
+        let names = query.query_map([&name], |row| row.get(0))?;
+        indexes.push(Index {
+            unique,
+            names: names.collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(indexes)
 }
 
 fn roles(layout: &Layout, outbox: &Outbox) -> Vec<Finding> {

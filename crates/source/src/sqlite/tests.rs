@@ -874,7 +874,7 @@ async fn checked(path: &Path, table: &str) -> Vec<Finding> {
 async fn a_check_finds_what_would_stop_a_run_and_how_to_mend_it() {
     let place = Place::new("wal");
     let findings = checked(&place.path(), "events").await;
-    assert_eq!(levels(&findings), [Level::Ok; 4], "{findings:?}");
+    assert_eq!(levels(&findings), [Level::Ok; 5], "{findings:?}");
 
     let writer = place.writer();
     writer
@@ -905,10 +905,71 @@ async fn a_check_finds_what_would_stop_a_run_and_how_to_mend_it() {
     let findings = checked(&place.path(), "events").await;
     assert_eq!(
         levels(&findings),
-        [Level::Ok, Level::Warning, Level::Ok, Level::Ok]
+        [Level::Ok, Level::Warning, Level::Ok, Level::Ok, Level::Ok]
     );
     assert_eq!(
         findings[1].mend.as_deref(),
         Some("PRAGMA journal_mode = WAL;")
     );
+}
+
+/// What is said of the table's keys, and what would mend it.
+async fn of_keys(place: &Place) -> Vec<(Level, Option<String>)> {
+    let findings = checked(&place.path(), "events").await.into_iter();
+    let of_keys = findings.filter(|it| it.what.contains("index on") || it.what.contains("key"));
+    of_keys.map(|it| (it.level, it.mend)).collect()
+}
+
+#[tokio::test]
+async fn what_a_table_without_keys_costs_is_told_with_what_adds_them() {
+    // GIVEN a small table whose ids need not be unique, WHEN it is looked at, THEN its order is no matter, and its key is
+    let place = Place::new("wal");
+    let writer = place.writer();
+    let keyless = SCHEMA.replace("NOT NULL UNIQUE", "NOT NULL");
+    assert_ne!(keyless, SCHEMA);
+    writer.execute_batch("DROP TABLE events").expect("dropped");
+    writer.execute_batch(&keyless).expect("a table");
+    let found = of_keys(&place).await;
+    let [(Level::Ok, None), (Level::Warning, Some(key))] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+
+    // WHEN the file has grown, THEN what adds an index is told
+    let grow = "CREATE TABLE other AS SELECT zeroblob(70000000) AS bytes";
+    writer.execute_batch(grow).expect("a large table");
+    let found = of_keys(&place).await;
+    let [(Level::Warning, Some(index)), (Level::Warning, _)] = found.as_slice() else {
+        panic!("{found:?}");
+    };
+
+    // WHEN just that is done, THEN nothing is left to say
+    writer.execute_batch(key).expect("a key");
+    writer.execute_batch(index).expect("an index");
+    assert_eq!(of_keys(&place).await, [(Level::Ok, None)]);
+}
+
+#[tokio::test]
+async fn an_index_that_does_not_give_the_order_is_not_taken_for_it() {
+    let place = Place::new("wal");
+    let grow = "CREATE TABLE other AS SELECT zeroblob(70000000) AS bytes";
+    place.writer().execute_batch(grow).expect("a large table");
+    for columns in [
+        "id, event_date",
+        "event_date, id DESC",
+        "event_date DESC, id, event_type",
+        "event_date, id) WHERE (delivered",
+        "event_date, lower(id)",
+    ] {
+        let index = format!("CREATE INDEX tried ON events ({columns})");
+        place.writer().execute_batch(&index).expect("an index");
+        let found = of_keys(&place).await;
+        assert!(
+            matches!(found.as_slice(), [(Level::Warning, Some(_))]),
+            "{columns}: {found:?}"
+        );
+        place
+            .writer()
+            .execute_batch("DROP INDEX tried")
+            .expect("dropped");
+    }
 }

@@ -9,19 +9,20 @@ use headwater_core::row::Table;
 
 use super::super::facts::{Facts, Log, Server, TableFacts};
 use super::super::gtid::Gtids;
+use super::super::keeping::{self, told};
 use super::super::position::{Identity, Position};
 use super::super::resume::{self, version};
 use super::super::session::Session;
-use super::super::{Flavor, Settings, rights};
+use super::super::{Flavor, Settings, indexes, rights};
 use crate::Error;
+use crate::keys::{self, Mend};
 
 /// The newest versions that Headwater was tried with.
 const NEWEST_MYSQL: (u32, u32) = (9, 7);
 const NEWEST_MARIADB: (u32, u32) = (11, 8);
 
 /// A log that goes sooner than a long weekend is over is a risk.
-const SHORT: f64 = 3.0 * DAY;
-const DAY: f64 = 86_400.0;
+const SHORT: f64 = 3.0 * 86_400.0;
 
 /// Looks at the server, its log, our rights and the table, and whether they can serve the remembered position.
 pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>) -> Vec<Finding> {
@@ -89,6 +90,7 @@ impl Findings {
         }
         self.number(&mut session, settings).await?;
         self.table(&facts, settings, outbox);
+        self.keys(&mut session, &facts).await?;
         self.clock(&facts.server);
         session.close().await;
         Ok(())
@@ -203,7 +205,7 @@ impl Findings {
 
     /// How long the log is kept.
     fn keeping(&mut self, server: &Server) {
-        match keep(server) {
+        match keeping::time(server) {
             None => self.ok("the server keeps its logs for ever"),
             Some(seconds) if seconds < SHORT => self.warning(
                 format!(
@@ -218,7 +220,7 @@ impl Findings {
 
     /// How long ago what is not read yet was committed, at most.
     fn lag(&mut self, position: &Position, facts: &Facts, now: i64) {
-        let (Some(newest), Some(keep)) = (&position.last, keep(&facts.server)) else {
+        let (Some(newest), Some(keep)) = (&position.last, keeping::time(&facts.server)) else {
             return;
         };
         let committed = newest.committed / 1_000_000;
@@ -234,7 +236,10 @@ impl Findings {
                     told(behind),
                     told(keep)
                 ),
-                "let it catch up soon, or: SET GLOBAL binlog_expire_logs_seconds = 2592000;",
+                format!(
+                    "let it catch up soon, or: {}",
+                    keeping::longer(&facts.server)
+                ),
             );
         }
     }
@@ -279,6 +284,26 @@ impl Findings {
                 select,
             );
         }
+    }
+
+    /// What it costs to read the table in the order of its dates.
+    async fn keys(&mut self, session: &mut Session, facts: &Facts) -> Result<(), Error> {
+        let settings = session.settings().clone();
+        let table = resume::fit_table(facts.table.as_ref(), &settings);
+        if !table.is_ok_and(|table| table.may_select) {
+            return Ok(());
+        }
+        let (name, order) = (settings.qualified(), keys::order());
+        let mend = Mend {
+            unique: Some(format!(
+                "ALTER TABLE {name} ADD PRIMARY KEY ({});",
+                Role::Id.name()
+            )),
+            ordered: format!("CREATE INDEX events_in_order ON {name} ({order});"),
+        };
+        let keys = indexes::keys(session).await?;
+        self.0.extend(keys.findings(&name, mend));
+        Ok(())
     }
 
     fn dates(&mut self, table: &TableFacts, settings: &Settings) {
@@ -342,28 +367,6 @@ fn is_all_read(position: &Position, log: &Log) -> bool {
             let last = log.files.as_ref().and_then(|files| files.last());
             last.is_some_and(|last| *last.name == *position.file && last.size <= position.offset)
         }
-    }
-}
-
-/// Seconds; `None` for ever.
-fn keep(server: &Server) -> Option<f64> {
-    if server.is("binlog_expire_logs_auto_purge", "OFF") {
-        return None;
-    }
-    let seconds = server
-        .amount("binlog_expire_logs_seconds")
-        .filter(|it| *it > 0.0);
-    let days = server.amount("expire_logs_days").filter(|it| *it > 0.0);
-    seconds.or(days.map(|days| days * DAY))
-}
-
-fn told(seconds: f64) -> String {
-    if seconds >= 2.0 * DAY {
-        format!("{:.0} days", seconds / DAY)
-    } else if seconds >= 7200.0 {
-        format!("{:.0} hours", seconds / 3600.0)
-    } else {
-        format!("{seconds:.0} s")
     }
 }
 

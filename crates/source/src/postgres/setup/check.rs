@@ -5,12 +5,14 @@ use headwater_core::finding::{Finding, Level};
 use headwater_core::positions::Record;
 use headwater_core::row::Table;
 
-use super::super::facts::{Facts, PublicationFacts, SlotFacts, TableFacts};
+use super::super::facts::{self, Facts, PublicationFacts, Server, SlotFacts, TableFacts};
 use super::super::position::Lsn;
 use super::super::session::Session;
+use super::super::strain::Strain;
 use super::super::stream::{Gate, System};
 use super::super::{Settings, resume, rights};
 use crate::Error;
+use crate::keys::{self, Mend};
 
 /// The newest major version that Headwater was tried with.
 const NEWEST: i32 = 18;
@@ -27,6 +29,7 @@ pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>
                 findings.server(&facts, settings);
                 findings.replication(settings, &facts, record).await;
                 findings.table(&facts, settings, outbox);
+                findings.keys(&facts, &session).await;
                 findings.publication(&facts, settings, outbox);
                 findings.slot(&facts, settings);
             }
@@ -172,6 +175,26 @@ impl Findings {
         }
     }
 
+    /// What it costs to read the table in the order of its dates.
+    async fn keys(&mut self, facts: &Facts, session: &Session) {
+        let settings = session.settings();
+        let Ok(table) = resume::fit_table(facts.table.as_ref(), settings) else {
+            return;
+        };
+        let roles = [Role::EventDate, Role::Id].map(Role::name);
+        let has = |role: &&str| table.columns.iter().any(|column| column == role);
+        if !roles.iter().all(has) {
+            return;
+        }
+        match facts::keys(session, settings).await {
+            Ok(keys) => {
+                let found = keys.findings(&settings.qualified(), mend(table, settings));
+                self.0.extend(found);
+            }
+            Err(error) => self.error(error),
+        }
+    }
+
     fn publication(&mut self, facts: &Facts, settings: &Settings, outbox: &Outbox) {
         let publication = match resume::fit_publication(facts.publication.as_ref(), settings) {
             Err(error) => return self.error(error),
@@ -254,10 +277,10 @@ impl Findings {
             Err(fatal) => return self.error(fatal),
             Ok(()) => {}
         }
-        self.retained(slot, settings, server.max_slot_wal_keep_mb);
+        self.retained(slot, server, settings);
     }
 
-    fn retained(&mut self, slot: &SlotFacts, settings: &Settings, keep_mb: i64) {
+    fn retained(&mut self, slot: &SlotFacts, server: &Server, settings: &Settings) {
         let name = &settings.slot;
         let confirmed = slot
             .confirmed
@@ -267,21 +290,42 @@ impl Findings {
         self.ok(format!(
             "slot {name} stands{confirmed}; the server keeps {mib} MiB of log for it"
         ));
-        if slot.wal_status.as_deref() == Some("unreserved") {
-            self.warning(
-                format!("the server is about to remove log that slot {name} still needs"),
-                "start Headwater now, and raise max_slot_wal_keep_size: ALTER SYSTEM SET max_slot_wal_keep_size = '...'; \
-                 SELECT pg_reload_conf();",
-            );
-        } else if keep_mb >= 0 && mib * 2 > keep_mb {
-            self.warning(
-                format!(
-                    "slot {name} holds back {mib} MiB of log, and is invalidated at {keep_mb} MiB"
-                ),
-                "let Headwater catch up, or raise max_slot_wal_keep_size",
-            );
+        let strain = Strain::of(slot, server);
+        if let Some((what, mend)) = strain.told(slot, server, settings) {
+            self.warning(what, mend);
         }
     }
+}
+
+/// The statements that give the table its keys.
+fn mend(table: &TableFacts, settings: &Settings) -> Mend {
+    let (name, order) = (settings.qualified(), keys::order());
+    // Partitions are not indexed one by one while others write.
+    let concurrently = if table.is_partitioned() {
+        ""
+    } else {
+        " CONCURRENTLY"
+    };
+    Mend {
+        unique: key_columns(table)
+            .map(|columns| format!("ALTER TABLE {name} ADD PRIMARY KEY ({columns});")),
+        ordered: format!("CREATE INDEX{concurrently} ON {name} ({order});"),
+    }
+}
+
+/// A key of a partitioned table has the columns by which it is partitioned, and cannot be had if these are no plain columns.
+fn key_columns(table: &TableFacts) -> Option<String> {
+    let mut columns = vec![Role::Id.name()];
+    for key in &table.partition_keys {
+        let (_, named) = key.split_once('(')?;
+        for name in named.strip_suffix(')')?.split(',').map(str::trim) {
+            table.columns.iter().find(|column| *column == name)?;
+            if !columns.contains(&name) {
+                columns.push(name);
+            }
+        }
+    }
+    Some(columns.join(", "))
 }
 
 /// Whether a partition key, as the server writes it, has this column.
@@ -394,6 +438,27 @@ mod tests {
             f.server.max_slot_wal_keep_mb = 1000;
             slot(f).retained_bytes = Some(600 * 1024 * 1024);
         });
+        one(Warning, "nothing limits it", |f| {
+            slot(f).wal_status = Some("extended".into());
+        });
+    }
+
+    #[test]
+    fn a_key_of_a_partitioned_table_has_the_columns_that_it_is_partitioned_by() {
+        let key = |partition_keys: &[&str]| {
+            let mut facts = sound();
+            let keys = partition_keys.iter();
+            table(&mut facts).partition_keys = keys.map(|it| (*it).to_owned()).collect();
+            key_columns(table(&mut facts))
+        };
+        assert_eq!(key(&[]).as_deref(), Some("id"));
+        assert_eq!(
+            key(&["RANGE (event_date)"]).as_deref(),
+            Some("id, event_date")
+        );
+        let twice = ["RANGE (event_date, id)", "LIST (namespace)"];
+        assert_eq!(key(&twice).as_deref(), Some("id, event_date, namespace"));
+        assert_eq!(key(&["LIST (lower((namespace)::text))"]), None);
     }
 
     #[test]
