@@ -25,6 +25,7 @@ use crate::process::{Launch, Process, append_to, as_pid, children};
 mod certificate;
 mod database;
 mod secure;
+mod standby;
 
 pub use certificate::{Papers, Shown};
 pub use database::Database;

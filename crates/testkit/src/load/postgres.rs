@@ -17,7 +17,8 @@ pub(super) struct Postgres {
 impl Postgres {
     pub(super) async fn open(url: &str) -> Result<Self, Error> {
         let name = crate::unique("writer");
-        let client = connect(&format!("{url}?application_name={name}")).await?;
+        let join = if url.contains('?') { '&' } else { '?' };
+        let client = connect(&format!("{url}{join}application_name={name}")).await?;
         Ok(Self { client, name })
     }
 

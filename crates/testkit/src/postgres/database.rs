@@ -44,6 +44,15 @@ impl<'a> Database<'a> {
         self.postgres
     }
 
+    /// The same database on a server that took over.
+    #[must_use]
+    pub fn on<'b>(&self, postgres: &'b Postgres) -> Database<'b> {
+        Database {
+            postgres,
+            name: self.name.clone(),
+        }
+    }
+
     /// As [`USER`], the way Headwater connects.
     pub fn url(&self) -> String {
         self.postgres.url(&self.name, USER)
@@ -84,7 +93,8 @@ impl<'a> Database<'a> {
     /// The events of a namespace that the table holds.
     pub async fn events(&self, namespace: &str) -> Vec<Committed> {
         let client = self.connect().await;
-        let sql = "SELECT id::text, model_id, (payload->>'seq')::bigint FROM eventlog.events WHERE namespace = $1";
+        let sql = "SELECT id::text, model_id, (payload->>'seq')::bigint FROM eventlog.events
+            WHERE namespace = $1 AND event_type IS NOT NULL";
         let rows = client.query(sql, &[&namespace]).await.unwrap();
         let event = |row: &tokio_postgres::Row| Committed {
             id: row.get::<_, String>(0).parse().unwrap(),

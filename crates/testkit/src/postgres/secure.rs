@@ -1,14 +1,11 @@
-//! A PostgreSQL that speaks TLS, with a role for each way of logging in; and a standby.
+//! A PostgreSQL that speaks TLS, with a role for each way of logging in.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::sync::Mutex;
 
 use super::certificate::{Papers, Shown};
-use super::{ACCESS, PASSWORD, Postgres, USER, append, block_on, programs};
-use crate::keeper::{LogFolder, folder};
+use super::{ACCESS, PASSWORD, Postgres, USER, append, block_on};
 use crate::place;
-use crate::port::free_port;
 
 /// The role that logs in by its certificate alone.
 pub const CERTIFIED: &str = "certified";
@@ -92,37 +89,5 @@ impl Postgres {
             .output()
             .unwrap();
         assert!(output.status.success(), "pg_ctl reload: {output:?}");
-    }
-
-    /// A second server that follows this one and answers questions, but is no primary.
-    #[must_use]
-    pub fn standby(&self) -> Postgres {
-        let standby = Postgres {
-            version: self.version,
-            port: free_port(),
-            bin: programs(self.version),
-            folder: folder("pg"),
-            log: LogFolder::of_this_test(&format!("standby{}", self.version)),
-            process: Mutex::new(None),
-        };
-        if let Some((user, group)) = place::database_user() {
-            chown(&standby.folder, Some(user), Some(group)).unwrap();
-        }
-        let output = standby
-            .tool("pg_basebackup")
-            .args(["-h", "127.0.0.1", "-U", "postgres", "-R", "--no-sync"])
-            .args(["-c", "fast", "-p", &self.port.to_string(), "-D"])
-            .arg(standby.data())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "pg_basebackup: {output:?}");
-        let conf = format!(
-            "port={}\nunix_socket_directories='{}'\n",
-            standby.port,
-            standby.folder.display()
-        );
-        append(&standby.data().join("postgresql.conf"), &conf);
-        standby.start_again();
-        standby
     }
 }
