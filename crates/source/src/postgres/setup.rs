@@ -4,6 +4,7 @@
 
 mod begin;
 mod check;
+mod standby;
 
 use std::time::Duration;
 

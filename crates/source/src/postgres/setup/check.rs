@@ -11,6 +11,7 @@ use super::super::session::Session;
 use super::super::strain::Strain;
 use super::super::stream::{Gate, System};
 use super::super::{Settings, resume, rights};
+use super::standby;
 use crate::Error;
 use crate::keys::{self, Mend};
 
@@ -25,13 +26,15 @@ pub async fn check(settings: &Settings, outbox: &Outbox, record: Option<&Record>
         Ok(session) => match Facts::read(&session, settings).await {
             Err(error) => findings.error(error),
             Ok(facts) => {
-                let settings = session.settings();
+                let (all, settings) = (settings, session.settings());
                 findings.server(&facts, settings);
                 findings.replication(settings, &facts, record).await;
                 findings.table(&facts, settings, outbox);
                 findings.keys(&facts, &session).await;
                 findings.publication(&facts, settings, outbox);
                 findings.slot(&facts, settings);
+                let standbys = standby::findings(&session, all, &facts).await;
+                findings.0.extend(standbys);
             }
         },
     }
