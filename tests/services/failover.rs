@@ -174,7 +174,7 @@ async fn a_silent_network(mut scene: Scene<'_, impl Outbox>) {
         .assert_at_least_once();
 }
 
-fn load(namespace: &str, seed: u64) -> Load {
+pub fn load(namespace: &str, seed: u64) -> Load {
     Load {
         rate: Some(200),
         ..Load::new(namespace, headwater_testkit::seed(seed))
@@ -182,12 +182,12 @@ fn load(namespace: &str, seed: u64) -> Load {
 }
 
 /// Lets the load go on for a while, so that what comes next comes in the middle of it.
-async fn more(writing: &Writing) {
+pub async fn more(writing: &Writing) {
     writing.wait_for(writing.events() + 300, LIMIT).await;
 }
 
 /// Waits until it has begun to carry events this many times in all.
-async fn carries_again(run: &mut Running, times: usize) {
+pub async fn carries_again(run: &mut Running, times: usize) {
     let end = Instant::now() + LIMIT;
     while run.log().matches(CARRYING).count() < times {
         assert!(run.is_running(), "it has ended");

@@ -242,7 +242,7 @@ async fn drop_slot(scene: &Scene<'_>) {
 
 /// Asks for a person, in a sentence with these words.
 #[track_caller]
-fn refuses(scene: &Scene<'_>, command: &str, words: &[&str]) {
+pub fn refuses(scene: &Scene<'_>, command: &str, words: &[&str]) {
     let output = scene.headwater.run(&[command]);
     let said = if command == "check" {
         output.stdout

@@ -8,7 +8,7 @@ use headwater_testkit::{Kafka, Mysql, Outbox, Postgres, Server, Written, free_po
 use crate::scene::{Event, LIMIT, Running, Scene};
 
 /// As the url names these ports, in this order.
-fn point(scene: &mut Scene<'_, impl Outbox>, ports: &[u16]) {
+pub fn point(scene: &mut Scene<'_, impl Outbox>, ports: &[u16]) {
     let servers: Vec<String> = ports.iter().map(|it| format!("127.0.0.1:{it}")).collect();
     let one = scene.database.url();
     let of_one = format!("127.0.0.1:{}", scene.database.port());
