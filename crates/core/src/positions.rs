@@ -83,8 +83,8 @@ impl Snapshot {
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.after {
-            None => f.write_str("the beginning of the snapshot"),
-            Some(after) => write!(f, "{} rows of the snapshot, up to {after}", self.rows),
+            None => f.write_str("no row of the table"),
+            Some(after) => write!(f, "{} rows of the table, up to {after}", self.rows),
         }
     }
 }

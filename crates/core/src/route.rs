@@ -193,6 +193,8 @@ pub struct Route {
     buffer: String,
     /// Events mostly go where the one before them went: its name is shared instead of made again.
     last_topic: Option<Arc<str>>,
+    /// Every message has them.
+    headers: Vec<(Arc<str>, Bytes)>,
 }
 
 impl Route {
@@ -207,7 +209,16 @@ impl Route {
             key,
             buffer: String::new(),
             last_topic: None,
+            headers: Vec::new(),
         })
+    }
+
+    /// The same, with one more header on every message.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Route {
+        let value = Bytes::copy_from_slice(value.as_bytes());
+        self.headers.push((name.into(), value));
+        self
     }
 
     pub fn topics(&self) -> Topics {
@@ -229,7 +240,7 @@ impl Route {
         Ok(Address {
             topic,
             key,
-            headers: Vec::new(),
+            headers: self.headers.clone(),
         })
     }
 
@@ -240,7 +251,7 @@ impl Route {
         {
             return Ok(Arc::clone(last));
         }
-        legal(&self.buffer)?;
+        legal(&self.buffer).map_err(|why| Failure::new(Kind::Unroutable, why))?;
         let topic: Arc<str> = self.buffer.as_str().into();
         self.last_topic = Some(Arc::clone(&topic));
         Ok(topic)
@@ -248,7 +259,7 @@ impl Route {
 }
 
 /// Kafka's own rule for topic names (its manual: letters, digits, `.`, `_`, `-`; at most 249; not `.` or `..`).
-fn legal(topic: &str) -> Result<(), Failure> {
+pub fn legal(topic: &str) -> Result<(), String> {
     let why = if topic.is_empty() {
         "is empty"
     } else if topic.len() > 249 {
@@ -264,9 +275,8 @@ fn legal(topic: &str) -> Result<(), Failure> {
         return Ok(());
     };
     let shown: String = topic.chars().take(80).collect();
-    Err(Failure::new(
-        Kind::Unroutable,
-        format!("topic name \"{shown}\" {why}, so Kafka would refuse it"),
+    Err(format!(
+        "topic name \"{shown}\" {why}, so Kafka would refuse it"
     ))
 }
 
@@ -405,6 +415,17 @@ mod tests {
         }
         assert!(address("{namespace}", "", &event(None, "..")).is_err());
         assert!(address("{namespace}", "", &event(None, "a.B_c-9")).is_ok());
+    }
+
+    #[test]
+    fn a_header_of_the_route_is_on_every_message() {
+        let route = Route::parse("t", "").expect("fine");
+        let mut route = route.with_header("replay", "7");
+        for _ in 0..2 {
+            let address = route.address(&event(None, "shop")).expect("fine");
+            let wanted: (Arc<str>, Bytes) = ("replay".into(), Bytes::from_static(b"7"));
+            assert_eq!(address.headers, [wanted]);
+        }
     }
 
     #[test]
