@@ -63,6 +63,28 @@ pub fn look(path: &Path, name: &str) -> Result<Option<Record>, Error> {
     })
 }
 
+/// The records in the files beside this one whose names go on so, such as those of its replays. What is no such record is left out.
+pub fn beside_it(path: &Path, name: &str, with: &str) -> Vec<Record> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let Ok(files) = fs::read_dir(folder.unwrap_or(Path::new("."))) else {
+        return Vec::new();
+    };
+    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    let rest = files.flatten().filter_map(|file| {
+        let there = file.file_name().to_string_lossy().into_owned();
+        let rest = there.strip_prefix(&*own)?;
+        rest.starts_with(with).then(|| rest.to_owned())
+    });
+    let mut rest: Vec<String> = rest.collect();
+    rest.sort();
+    let read = |rest: &String| {
+        let mut file = path.as_os_str().to_owned();
+        file.push(rest);
+        look(Path::new(&file), &format!("{name}{rest}")).ok()?
+    };
+    rest.iter().filter_map(read).collect()
+}
+
 fn unusable(path: &Path, error: &io::Error) -> Error {
     Error::fatal(
         format!(
@@ -217,6 +239,26 @@ mod tests {
             error.is_fatal() && error.to_string().contains("not JSON"),
             "{error}"
         );
+    }
+
+    #[tokio::test]
+    async fn records_beside_a_file_are_found_by_how_their_names_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.json");
+        for (own, name) in [("", "shop"), (".b.2", "shop.b.2"), (".b.1", "shop.b.1")] {
+            let file = folder.path().join(format!("p.json{own}"));
+            let mut positions = FilePositions::open(file, name).unwrap();
+            let record = Record {
+                name: name.into(),
+                ..record(own)
+            };
+            positions.write(&record).unwrap();
+            positions.written().await.unwrap();
+        }
+        fs::write(folder.path().join("p.json.b.3"), "{").unwrap();
+        let found = beside_it(&path, "shop", ".b.");
+        let names: Vec<&str> = found.iter().map(|record| &*record.name).collect();
+        assert_eq!(names, ["shop.b.1", "shop.b.2"]);
     }
 
     #[tokio::test]

@@ -133,6 +133,15 @@ impl KafkaPositions {
         ))
     }
 
+    /// The records of all names that begin with ours and with what follows it, such as those of its replays.
+    pub async fn beginning(&self, with: &str) -> Result<Vec<Record>, Error> {
+        if !self.exists().await? {
+            return Ok(Vec::new());
+        }
+        let name = format!("{}{with}", self.name);
+        read::beginning(&self.client, &self.topic, &name).await
+    }
+
     /// How many partitions the topic has, if it exists.
     async fn partitions(&self) -> Result<Option<usize>, Error> {
         loop {

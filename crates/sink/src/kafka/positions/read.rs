@@ -1,5 +1,6 @@
 //! The record that counts, read from the beginning of the topic to where it ended when the reading began.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -70,38 +71,73 @@ pub(super) async fn newest(
     topic: &str,
     name: &str,
 ) -> Result<Option<Record>, Error> {
+    let mut seen = read(client, topic, Wanted::Only(name.to_owned())).await?;
+    let seen = seen.remove(name).unwrap_or_default();
+    seen.conclude(topic, name, &client.settings.brokers)
+}
+
+/// The records whose names begin so. One that cannot be read is left out: nobody has asked for it by its name.
+pub(super) async fn beginning(
+    client: &Client,
+    topic: &str,
+    name: &str,
+) -> Result<Vec<Record>, Error> {
+    let seen = read(client, topic, Wanted::Beginning(name.to_owned())).await?;
+    Ok(seen.into_values().filter_map(|it| it.counts).collect())
+}
+
+/// Whose records are looked at.
+#[derive(Clone)]
+enum Wanted {
+    Only(String),
+    Beginning(String),
+}
+
+impl Wanted {
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Wanted::Only(wanted) => name == wanted,
+            Wanted::Beginning(wanted) => name.starts_with(wanted),
+        }
+    }
+}
+
+async fn read(
+    client: &Client,
+    topic: &str,
+    wanted: Wanted,
+) -> Result<BTreeMap<String, Seen>, Error> {
     let abandon = Abandon(Arc::default());
     let abandoned = Arc::clone(&abandon.0);
-    let (owned_topic, owned_name) = (topic.to_owned(), name.to_owned());
-    let seen = client
+    let owned_topic = topic.to_owned();
+    client
         .ask(Doing::Reading(topic), move |client| {
             let pass = client.contact().pass();
             let mut reader = Reader {
                 consumer: client.consumer()?,
                 pass,
                 topic: &owned_topic,
-                name: &owned_name,
+                wanted: &wanted,
                 abandoned: &abandoned,
             };
             let seen = reader.read();
             end_aside(reader.consumer);
             seen
         })
-        .await?;
-    seen.conclude(topic, name, &client.settings.brokers)
+        .await
 }
 
 struct Reader<'a> {
     consumer: BaseConsumer,
     pass: Pass,
     topic: &'a str,
-    name: &'a str,
+    wanted: &'a Wanted,
     abandoned: &'a AtomicBool,
 }
 
 impl Reader<'_> {
-    fn read(&mut self) -> KafkaResult<Seen> {
-        let mut seen = Seen::default();
+    fn read(&mut self) -> KafkaResult<BTreeMap<String, Seen>> {
+        let mut seen = BTreeMap::new();
         let (low, high) = self.consumer.fetch_watermarks(self.topic, 0, WATERMARKS)?;
         if low >= high {
             return Ok(seen);
@@ -129,9 +165,11 @@ impl Reader<'_> {
         Err(KafkaError::MessageConsumption(Code::OperationTimedOut))
     }
 
-    fn take(&self, message: &BorrowedMessage<'_>, seen: &mut Seen) {
-        if message.key() == Some(self.name.as_bytes()) {
-            seen.take(message.offset(), message.payload(), self.name);
+    fn take(&self, message: &BorrowedMessage<'_>, seen: &mut BTreeMap<String, Seen>) {
+        let key = message.key().and_then(|key| std::str::from_utf8(key).ok());
+        if let Some(name) = key.filter(|name| self.wanted.has(name)) {
+            let seen = seen.entry(name.to_owned()).or_default();
+            seen.take(message.offset(), message.payload(), name);
         }
     }
 }
