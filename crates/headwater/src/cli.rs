@@ -7,6 +7,7 @@ mod demo;
 mod init;
 mod peek;
 mod recover;
+mod replay;
 mod run;
 mod status;
 
@@ -72,6 +73,8 @@ enum Command {
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
+    /// Publish a part of the table again, beside a running pipeline, each message with the header `headwater-replay`
+    Replay(replay::Args),
     /// Begin at the position that the slot itself has (MySQL, MariaDB: at the end of the log), after a person decided so
     Adopt {
         /// Begin behind this position instead (MySQL, MariaDB): GTIDs, or `FILE:OFFSET`
@@ -187,6 +190,10 @@ fn command(cli: Cli) -> Result<(), Exit> {
         }
         Command::Status { format } => {
             runtime.block_on(status::status(&load(cli.config.as_deref())?, format))
+        }
+        Command::Replay(args) => {
+            let file = cli.config.as_deref();
+            runtime.block_on(replay::replay(&load(file)?, &args, file))
         }
         Command::Adopt { at } => {
             runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?, at.as_deref()))

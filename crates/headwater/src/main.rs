@@ -9,6 +9,7 @@ mod demo;
 mod metrics;
 mod parts;
 mod pipeline;
+mod replay;
 mod telemetry;
 
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 mod encoder;
 mod outlet;
+mod replay;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::pipeline::{Bound, Preparer};
 
 pub use encoder::{Broken, NoEncoder, encoder};
 pub use outlet::{AnyPositions, AnySink, Outlet, form};
+pub use replay::replayer;
 
 /// The database of a configuration, as its source knows it.
 pub enum Database {

@@ -18,4 +18,4 @@ pub use bound::Bound;
 pub use figures::{Board, Cause, Figures, Lag, Latency, Tally};
 pub use prepare::{Outcome, Preparer};
 pub use stop::{Ask, Stop};
-pub use supervise::{Destination, Extent, NoRecord, NotRecovered, Pipeline, supervise};
+pub use supervise::{Destination, Done, Extent, NoRecord, NotRecovered, Pipeline, supervise};

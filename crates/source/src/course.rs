@@ -6,7 +6,7 @@ use headwater_core::source::Item;
 use headwater_core::window::Key;
 
 /// How far a snapshot has come.
-pub(crate) struct Course {
+pub struct Course {
     at: Snapshot,
     /// What was handed over last has not been marked yet.
     unmarked: bool,
@@ -14,16 +14,16 @@ pub(crate) struct Course {
 
 impl Course {
     /// Where it stands is the first thing that it says: the place in the log that belongs to it is then remembered, and confirmed.
-    pub(crate) fn begin(at: Snapshot) -> Course {
+    pub fn begin(at: Snapshot) -> Course {
         Course { at, unmarked: true }
     }
 
-    pub(crate) fn mark(&mut self) -> Option<Item<Snapshot>> {
+    pub fn mark(&mut self) -> Option<Item<Snapshot>> {
         std::mem::take(&mut self.unmarked).then(|| Item::Mark(self.at.clone()))
     }
 
     /// What the view has next becomes what is handed over next.
-    pub(crate) fn item(&mut self, next: Option<(Row, Key)>) -> Item<Snapshot> {
+    pub fn item(&mut self, next: Option<(Row, Key)>) -> Item<Snapshot> {
         let Some((row, key)) = next else {
             return Item::End;
         };

@@ -14,6 +14,7 @@ mod silence;
 mod tls;
 mod wire;
 
+pub use course::Course;
 pub use headwater_core::finding::{Finding, Level};
 pub use headwater_core::trouble::Error;
 pub use part::{NoPart, Part};

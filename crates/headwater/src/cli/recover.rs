@@ -22,7 +22,7 @@ use super::{Exit, run};
 use crate::compare::{Encoders, Found, Missing, Published};
 use crate::config::Config;
 use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
-use crate::pipeline::{Board, Destination, Extent, Pipeline, Tally, supervise};
+use crate::pipeline::{Board, Destination, Done, Extent, Pipeline, Tally, supervise};
 
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
 const MARGIN: i64 = 15 * 60 * 1_000_000;
@@ -227,18 +227,17 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
         tally: Tally::default(),
         board: Board::default(),
     };
-    let told = run::progress(pipeline.board.watch());
+    let told = run::progress("recovery", pipeline.board.watch());
     let ended = supervise(&mut pipeline, &mut stop).await;
     told.abort();
     let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    ended.map_err(|trouble| Exit::trouble(&*trouble))?;
-    let left = remembered(config).await?.and_then(|it| it.snapshot);
-    tell(config, (since, &found), left.is_some());
+    let done = ended.map_err(|trouble| Exit::trouble(&*trouble))?;
+    tell(config, (since, &found), done);
     tell_doubts(&found.doubts);
     Ok(())
 }
 
-fn tell(config: &Config, (since, found): (Option<Instant>, &Found), is_left: bool) {
+fn tell(config: &Config, (since, found): (Option<Instant>, &Found), done: Done) {
     println!("pipeline {}, events {}", config.name(), told(since));
     println!("{:>12} looked at", found.looked_at);
     println!("{:>12} already on the topics", found.there);
@@ -249,13 +248,12 @@ fn tell(config: &Config, (since, found): (Option<Instant>, &Found), is_left: boo
             found.perhaps_again
         );
     }
-    if is_left {
-        println!("stopped before the end: headwater recover goes on with it");
-    } else {
-        println!(
+    match done {
+        Done::Asked => println!("stopped before the end: headwater recover goes on with it"),
+        Done::Complete => println!(
             "headwater run goes on in the log from where this began. What was deleted from the table before it was published cannot be \
              found in it"
-        );
+        ),
     }
 }
 

@@ -15,7 +15,7 @@ use super::Exit;
 use crate::admin;
 use crate::config::{Config, Snapshot};
 use crate::parts::{self, Database, Outlet};
-use crate::pipeline::{Board, Extent, Figures, Pipeline, Preparer, Stop, Tally, supervise};
+use crate::pipeline::{Board, Done, Extent, Figures, Pipeline, Preparer, Stop, Tally, supervise};
 
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 
@@ -75,15 +75,18 @@ async fn carry<O: Origin>(
         tally: Tally::default(),
         board,
     };
-    let told = progress(pipeline.board.watch());
+    let told = progress("snapshot", pipeline.board.watch());
     let ended = supervise(&mut pipeline, &mut stop).await;
     told.abort();
+    if let Ok(Done::Complete) = &ended {
+        info!("the snapshot is complete, and source.snapshot = \"only\" asks for no more");
+    }
     tell(&pipeline.tally);
-    ended.map_err(|trouble| Exit::trouble(&*trouble))
+    ended.map(drop).map_err(|trouble| Exit::trouble(&*trouble))
 }
 
-/// How far a snapshot has come, in one line of the terminal, if there is one.
-pub fn progress(mut board: watch::Receiver<Figures>) -> JoinHandle<()> {
+/// How far a snapshot has come, or a replay, in one line of the terminal, if there is one.
+pub(super) fn progress(what: &'static str, mut board: watch::Receiver<Figures>) -> JoinHandle<()> {
     tokio::spawn(async move {
         if !std::io::stderr().is_terminal() {
             return;
@@ -93,7 +96,7 @@ pub fn progress(mut board: watch::Receiver<Figures>) -> JoinHandle<()> {
             let part = board.borrow_and_update().snapshot;
             match part {
                 // To the line's beginning, and what was there before is cleared.
-                Some(part) => eprint!("\r\x1b[2Ksnapshot: {part}"),
+                Some(part) => eprint!("\r\x1b[2K{what}: {part}"),
                 None if shown => eprintln!(),
                 None => {}
             }

@@ -1,5 +1,7 @@
 //! Where a configuration's messages and positions go.
 
+mod replay;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;

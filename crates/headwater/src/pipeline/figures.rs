@@ -253,21 +253,39 @@ impl Figures {
 
 /// Where a pipeline's figures are shown.
 #[derive(Debug)]
-pub struct Board(watch::Sender<Figures>);
+pub struct Board {
+    figures: watch::Sender<Figures>,
+    replay: bool,
+}
 
 impl Default for Board {
     fn default() -> Board {
-        Board(watch::Sender::new(Figures::new()))
+        Board {
+            figures: watch::Sender::new(Figures::new()),
+            replay: false,
+        }
     }
 }
 
 impl Board {
+    /// Of a replay, which is told in other words.
+    pub fn of_replay() -> Board {
+        Board {
+            replay: true,
+            ..Board::default()
+        }
+    }
+
+    pub fn is_of_replay(&self) -> bool {
+        self.replay
+    }
+
     pub fn watch(&self) -> watch::Receiver<Figures> {
-        self.0.subscribe()
+        self.figures.subscribe()
     }
 
     pub fn show(&self, change: impl FnOnce(&mut Figures)) {
-        self.0.send_modify(|figures| {
+        self.figures.send_modify(|figures| {
             change(figures);
             figures.at = Instant::now();
         });

@@ -68,6 +68,27 @@ impl<'a> Shown<'a> {
             pacing.part(snapshot)
         });
         self.board.show(|figures| figures.snapshot = part);
+        let Some(pacing) = &mut self.snapshot else {
+            return;
+        };
+        if let Some(part) = part.filter(|_| pacing.is_to_be_told()) {
+            if self.board.is_of_replay() {
+                info!(progress = %part, "publishing rows again");
+            } else {
+                info!(progress = %part, "publishing the rows that were there before");
+            }
+        }
+    }
+
+    /// All of them are published, so many of which the log has too.
+    pub fn complete(&mut self, snapshot: Option<&Snapshot>, again: u64) {
+        self.published(None);
+        let rows = snapshot.map_or(0, |snapshot| snapshot.rows);
+        if self.board.is_of_replay() {
+            info!(rows, "the rows are published again");
+        } else {
+            info!(rows, again, "the rows that were there before are published");
+        }
     }
 
     /// The run begins where the record stands.
@@ -164,18 +185,21 @@ impl Pacing {
         }
     }
 
-    fn part(&mut self, snapshot: &Snapshot) -> Part {
+    fn part(&self, snapshot: &Snapshot) -> Part {
         let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let part = Part {
+        Part {
             rows: snapshot.rows,
             expected: snapshot.expected,
             rate: (snapshot.rows - self.before) * 1000 / millis.max(1),
-        };
-        if self.told.elapsed() >= TELL_EVERY {
-            self.told = Instant::now();
-            info!(progress = %part, "publishing the rows that were there before");
         }
-        part
+    }
+
+    fn is_to_be_told(&mut self) -> bool {
+        let due = self.told.elapsed() >= TELL_EVERY;
+        if due {
+            self.told = Instant::now();
+        }
+        due
     }
 }
 

@@ -72,6 +72,15 @@ impl<O, D> Pipeline<O, D> {
     }
 }
 
+/// How carrying events ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// It was asked to stop.
+    Asked,
+    /// All that was wanted is published.
+    Complete,
+}
+
 /// There is no position to begin at.
 #[derive(Debug)]
 pub struct NoRecord(pub String);
@@ -122,7 +131,7 @@ impl Trouble for NotRecovered {
 pub async fn supervise<O: Origin, D: Destination>(
     pipeline: &mut Pipeline<O, D>,
     stop: &mut Stop,
-) -> Result<(), Box<dyn Trouble>> {
+) -> Result<Done, Box<dyn Trouble>> {
     let mut destination = None;
     let mut pause = FIRST_PAUSE;
     let mut last_trouble = String::new();
@@ -133,18 +142,15 @@ pub async fn supervise<O: Origin, D: Destination>(
             pause = FIRST_PAUSE;
         }
         let trouble = match ended {
-            Ended::Asked => return Ok(()),
-            Ended::Complete if pipeline.extent != Extent::All => {
-                info!("the rows that were there are published, and no more is asked for");
-                return Ok(());
-            }
+            Ended::Asked => return Ok(Done::Asked),
+            Ended::Complete if pipeline.extent != Extent::All => return Ok(Done::Complete),
             Ended::Complete => continue,
             Ended::Overdue { again } => {
                 warn!(
                     again,
                     "the stop took too long: these messages will come again"
                 );
-                return Ok(());
+                return Ok(Done::Asked);
             }
             Ended::Unanswered => {
                 pipeline.again(Cause::Unanswered);
@@ -167,7 +173,7 @@ pub async fn supervise<O: Origin, D: Destination>(
         pipeline.board.doing(Doing::Pausing(trouble.to_string()));
         tell(&trouble.to_string(), &mut last_trouble);
         if stop.or(tokio::time::sleep(pause)).await.is_none() {
-            return Ok(());
+            return Ok(Done::Asked);
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

@@ -321,6 +321,7 @@ impl Stage {
         let task = tokio::task::spawn_local(async move {
             supervise(&mut pipeline, &mut stop)
                 .await
+                .map(drop)
                 .map_err(|trouble| trouble.to_string())
         });
         Stage {

@@ -68,10 +68,7 @@ where
         self.record.written_at = clock::now().to_string();
         self.positions.write(&self.record).map_err(broken)?;
         self.positions.written().await.map_err(broken)?;
-        self.shown.published(None);
-        let rows = snapshot.map_or(0, |snapshot| snapshot.rows);
-        let again = self.tally.again;
-        info!(rows, again, "the rows that were there before are published");
+        self.shown.complete(snapshot.as_ref(), self.tally.again);
         Ok(())
     }
 
