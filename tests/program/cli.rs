@@ -7,7 +7,9 @@ fn help_names_every_command_that_is_built() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(folder.path(), &["--help"]);
     assert_eq!(code(&output), Some(0));
-    for command in ["demo", "check", "init", "run", "peek", "status", "adopt"] {
+    for command in [
+        "demo", "check", "init", "run", "peek", "status", "replay", "adopt",
+    ] {
         assert!(
             stdout(&output).contains(&format!("\n  {command} ")),
             "{command}"

@@ -8,6 +8,7 @@ mod cli;
 mod config;
 mod conformance;
 mod demo;
+mod replay;
 mod rooms;
 mod schemas;
 mod secrets;

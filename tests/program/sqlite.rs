@@ -24,7 +24,7 @@ file = "position.json"
 listen = "off"
 "#;
 
-fn outbox(folder: &Path) -> rusqlite::Connection {
+pub fn outbox(folder: &Path) -> rusqlite::Connection {
     fs::write(folder.join("headwater.toml"), CONFIG).unwrap();
     let database = rusqlite::Connection::open(folder.join("shop.db")).unwrap();
     // Killed is the reader, never the machine: the writer need not wait for the disk.
@@ -66,7 +66,7 @@ fn published(folder: &Path, number: usize) -> Vec<String> {
         .collect()
 }
 
-fn wait(what: &str, mut done: impl FnMut() -> bool) {
+pub fn wait(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !done() {
         assert!(Instant::now() < deadline, "waited too long until {what}");
