@@ -21,6 +21,7 @@ mod memory;
 mod peek;
 mod readers;
 mod recover;
+mod replay;
 mod rights;
 mod scene;
 mod secrets;
