@@ -174,7 +174,11 @@ async fn without_gtids_a_snapshot_needs_the_right_to_lock_and_names_it() {
     let run = scene.start().await;
     written.add(scene.commit_events(20).await);
     let verdict = scene.stop_and_judge(run, &written).await;
-    verdict.assert_exactly_once();
+    // A snapshot orders its rows by their dates, which are the same here.
+    assert!(
+        verdict.lost.is_empty() && verdict.doubled.is_empty(),
+        "{verdict}"
+    );
 }
 
 #[tokio::test]
