@@ -33,7 +33,7 @@ fn replay_day(folder: &Path, more: &[&str]) -> Output {
 
 fn messages(output: &Output) -> Vec<Value> {
     let lines = stdout(output);
-    let lines = lines.lines().map(|line| serde_json::from_str(line));
+    let lines = lines.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().expect("JSON")
 }
 
@@ -267,7 +267,7 @@ fn log(folder: &Path, number: usize) -> String {
 fn arrived(folder: &Path, number: usize) -> Vec<Value> {
     let text = fs::read_to_string(folder.join(format!("out{number}"))).unwrap();
     let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
-    let lines = complete.lines().map(|line| serde_json::from_str(line));
+    let lines = complete.lines().map(serde_json::from_str);
     lines.collect::<Result<_, _>>().expect("JSON")
 }
 

@@ -307,14 +307,14 @@ async fn kafka_away_in_the_middle_is_waited_for_on_mysql() {
 }
 
 async fn kafka_away(mut scene: Scene<'_, impl Outbox>) {
-    // GIVEN a replay under way
+    // GIVEN a replay under way, slow enough that rows are left when Kafka has not answered for a while
     let written = published(&mut scene).await;
-    let paced = [&DAY[..], &["--rate", "300"]].concat();
+    let paced = [&DAY[..], &["--rate", "80"]].concat();
     let mut replay = scene.spawn(&paced);
     id_of(&mut replay).await;
-    replayed(&scene, &replay, 200).await;
+    replayed(&scene, &replay, 100).await;
 
-    // WHEN Kafka is away, longer than the rows of one view are held for it, and comes back
+    // WHEN Kafka is away, longer than a view is held for it, and comes back
     scene.kafka.kill9(0);
     let given_up = replay.wait_for_log("the broker does not answer", LIMIT);
     assert!(given_up.await, "{}", replay.tail());
