@@ -104,6 +104,15 @@ async fn a_standby_without_the_slot_is_refused(version: u32) {
     let verdict = scene.judge_within(&written, Duration::ZERO).await;
     assert!(verdict.foreign.is_empty(), "{verdict}");
     assert!(!verdict.lost.is_empty(), "nothing was committed since");
+
+    // AND what is missing comes from the new primary's table, and the log goes on there
+    let recover = scene.headwater.run(&["recover"]);
+    assert_eq!(recover.code, 0, "{}{}", recover.stdout, recover.stderr);
+    let run = scene.start().await;
+    let mut written = written;
+    written.add(scene.commit_events(5).await);
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_each();
 }
 
 #[tokio::test]
