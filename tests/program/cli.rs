@@ -8,7 +8,7 @@ fn help_names_every_command_that_is_built() {
     let output = run(folder.path(), &["--help"]);
     assert_eq!(code(&output), Some(0));
     for command in [
-        "demo", "check", "init", "run", "peek", "status", "replay", "adopt",
+        "demo", "check", "init", "run", "peek", "status", "replay", "adopt", "recover", "audit",
     ] {
         assert!(
             stdout(&output).contains(&format!("\n  {command} ")),
@@ -28,7 +28,9 @@ fn an_unknown_command_is_a_usage_error_that_names_the_nearest() {
 #[test]
 fn without_a_configuration_it_says_how_to_begin() {
     let folder = tempfile::tempdir().unwrap();
-    for command in ["run", "init", "check", "peek", "status", "adopt"] {
+    for command in [
+        "run", "init", "check", "peek", "status", "adopt", "recover", "audit",
+    ] {
         let output = run(folder.path(), &[command]);
         assert_eq!(code(&output), Some(2), "{command}");
         assert!(

@@ -20,6 +20,11 @@ pub trait Trouble: std::error::Error + Send + Sync + 'static {
     fn is_fatal(&self) -> bool {
         self.severity() == Severity::Fatal
     }
+
+    /// Whether the log is lost: a fatal trouble from which the table can help out.
+    fn is_lost(&self) -> bool {
+        false
+    }
 }
 
 /// Trouble of a source or a sink.
@@ -29,6 +34,8 @@ pub enum Error {
     Transient(String),
     /// A person is needed; `advice` says exactly what to do, SQL or command included.
     Fatal { what: String, advice: String },
+    /// The same, because what lies behind the position is not in the log, or not for sure: only the table can tell it.
+    Lost { what: String, advice: String },
 }
 
 impl Error {
@@ -42,13 +49,22 @@ impl Error {
             advice: advice.into(),
         }
     }
+
+    pub fn lost(what: impl Into<String>, advice: impl Into<String>) -> Error {
+        Error::Lost {
+            what: what.into(),
+            advice: advice.into(),
+        }
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Transient(what) => f.write_str(what),
-            Error::Fatal { what, advice } => write!(f, "{what}: {advice}"),
+            Error::Fatal { what, advice } | Error::Lost { what, advice } => {
+                write!(f, "{what}: {advice}")
+            }
         }
     }
 }
@@ -59,8 +75,12 @@ impl Trouble for Error {
     fn severity(&self) -> Severity {
         match self {
             Error::Transient(_) => Severity::Transient,
-            Error::Fatal { .. } => Severity::Fatal,
+            Error::Fatal { .. } | Error::Lost { .. } => Severity::Fatal,
         }
+    }
+
+    fn is_lost(&self) -> bool {
+        matches!(self, Error::Lost { .. })
     }
 }
 
@@ -68,7 +88,9 @@ impl From<Error> for Finding {
     fn from(error: Error) -> Finding {
         match error {
             Error::Transient(what) => Finding::problem(what, "try again in a moment"),
-            Error::Fatal { what, advice } => Finding::problem(what, advice),
+            Error::Fatal { what, advice } | Error::Lost { what, advice } => {
+                Finding::problem(what, advice)
+            }
         }
     }
 }

@@ -83,7 +83,8 @@ enum Command {
     },
     /// After a lost log: publish what is missing, from the table, and let the log go on anew
     Recover {
-        /// Events of this date or later [default: 15 minutes before the last event that is remembered]
+        /// Events of this date or later [default: 15 minutes before the last event that is remembered]; the log is given up even if
+        /// it can be read
         #[arg(long, value_name = "TIME")]
         from: Option<Instant>,
         /// Say what would be published; publish and change nothing

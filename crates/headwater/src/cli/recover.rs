@@ -62,7 +62,7 @@ async fn with<O: Origin>(
             eprintln!("a recovery of pipeline {} is under way", config.name());
             record.snapshot.as_ref().map(Snapshot::window)
         }
-        (None, Some(record)) if !is_lost(&mut origin, record).await? && from.is_none() => {
+        (None, Some(record)) if from.is_none() && !is_lost(&mut origin, record).await? => {
             eprintln!(
                 "the log of pipeline {} can be read from its position: nothing is to be recovered, and headwater run goes on (if it \
                  stops further on, at a damaged place: headwater recover --from TIME)",
@@ -132,7 +132,7 @@ async fn is_lost<O: Origin>(origin: &mut O, record: &Record) -> Result<bool, Exi
     };
     match opened {
         Ok(()) => Ok(false),
-        Err(error) if error.is_fatal() => {
+        Err(error) if error.is_lost() => {
             eprintln!("found: {error}");
             Ok(true)
         }
@@ -273,7 +273,7 @@ struct Only {
 }
 
 impl Only {
-    async fn missing(&self, sink: AnySink) -> Result<Missing<AnySink>, Error> {
+    async fn missing(&self, sink: AnySink) -> Result<Missing<AnySink, Published>, Error> {
         let (Some(back), Some(encoder)) =
             (self.outlet.back(&self.routes).await?, (self.encoders)())
         else {
@@ -290,10 +290,10 @@ impl Only {
 }
 
 impl Destination for Only {
-    type Sink = Missing<AnySink>;
+    type Sink = Missing<AnySink, Published>;
     type Positions = AnyPositions;
 
-    async fn open(&mut self) -> Result<(Missing<AnySink>, AnyPositions), Box<dyn Trouble>> {
+    async fn open(&mut self) -> Result<(Self::Sink, AnyPositions), Box<dyn Trouble>> {
         let (sink, positions) = self.outlet.open().await?;
         let sink = self.missing(sink).await;
         Ok((

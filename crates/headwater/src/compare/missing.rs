@@ -13,7 +13,7 @@ use headwater_core::sink::{Report, Sink, Unsent};
 use headwater_encode::Encoder;
 use headwater_sink::Error;
 
-use super::published::{Absent, Published};
+use super::published::{Absent, Bands};
 
 /// So many that were sent are known, should they come again in this process.
 const KNOWN: usize = 1_000_000;
@@ -30,19 +30,19 @@ pub struct Found {
     pub doubts: Vec<String>,
 }
 
-type Reading = Pin<Box<dyn Future<Output = Result<(Box<Published>, Band), Error>> + Send>>;
+type Reading<B> = Pin<Box<dyn Future<Output = Result<(Box<B>, Band), Error>> + Send>>;
 
-enum State {
-    Known(Box<Published>, Band),
-    Reading(Reading),
+enum State<B> {
+    Known(Box<B>, Band),
+    Reading(Reading<B>),
     /// A reading failed.
     Broken,
 }
 
-pub struct Missing<K> {
+pub struct Missing<K, B> {
     inner: K,
     encoder: Encoder,
-    state: State,
+    state: State<B>,
     /// What was there, to be reported.
     there: VecDeque<Ticket>,
     /// What this process has sent; the band was read before.
@@ -50,15 +50,15 @@ pub struct Missing<K> {
     found: Arc<Mutex<Found>>,
 }
 
-impl<K: Sink<Error = Error>> Missing<K> {
+impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
     /// `from`: the date of the first event that will come, in microseconds since 1970.
     pub fn new(
         inner: K,
-        published: Published,
+        published: B,
         encoder: Encoder,
         from: Option<i64>,
         found: Arc<Mutex<Found>>,
-    ) -> Missing<K> {
+    ) -> Missing<K, B> {
         Missing {
             inner,
             encoder,
@@ -110,14 +110,14 @@ impl<K: Sink<Error = Error>> Missing<K> {
     }
 }
 
-fn read(mut published: Box<Published>, from: Option<i64>) -> Reading {
+fn read<B: Bands>(mut published: Box<B>, from: Option<i64>) -> Reading<B> {
     Box::pin(async move {
-        let (band, _) = published.band(from).await?;
+        let band = published.band(from).await?;
         Ok((published, band))
     })
 }
 
-impl<K: Sink<Error = Error>> Sink for Missing<K> {
+impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
     type Error = Error;
 
     fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
@@ -177,5 +177,150 @@ impl<K: Sink<Error = Error>> Sink for Missing<K> {
             }
         }
         Ok(Report::Room)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use headwater_core::band::{self, Gathering};
+    use headwater_core::instant::Instant;
+    use headwater_core::ledger::Ledger;
+    use headwater_core::message::{Address, Content, Id};
+    use headwater_encode::{Json, JsonStyle};
+
+    use super::*;
+
+    /// Topics that hold these events (number and date), in bands of two or three.
+    struct Scripted(Vec<(u32, i64)>);
+
+    impl Bands for Scripted {
+        async fn band(&mut self, from: Option<i64>) -> Result<Band, Error> {
+            let mut gathering = Gathering::new(from.unwrap_or(i64::MIN), 3);
+            for (number, date) in &self.0 {
+                gathering.add(band::Found {
+                    id: ShortId::of(&number.to_string()),
+                    topic: 0,
+                    date: *date,
+                    is_replay: false,
+                });
+            }
+            Ok(gathering.finish())
+        }
+
+        fn number(&self, topic: &str) -> Option<u16> {
+            (topic == "t").then_some(0)
+        }
+
+        fn absent(&self, _: u16, date: i64) -> Absent {
+            if date < 5 {
+                Absent::Perhaps
+            } else {
+                Absent::Surely
+            }
+        }
+
+        fn doubts(&self) -> Vec<String> {
+            vec!["what was before 5".into()]
+        }
+    }
+
+    /// Takes everything, and reports it.
+    #[derive(Default)]
+    struct Taking {
+        taken: Arc<Mutex<Vec<String>>>,
+        tickets: VecDeque<Ticket>,
+    }
+
+    impl Sink for Taking {
+        type Error = Error;
+
+        fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+            self.taken.lock().unwrap().push(message.id.to_string());
+            self.tickets.push_back(ticket);
+            Ok(())
+        }
+
+        async fn next_report(&mut self) -> Result<Report, Error> {
+            match self.tickets.pop_front() {
+                Some(ticket) => Ok(Report::Delivered(ticket)),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    fn message(topic: &str, number: u32, date: i64) -> Message {
+        let value = format!(r#"{{"id":"{number}","event_date":"{}"}}"#, Instant(date));
+        Message {
+            id: Id::from(number.to_string().as_str()),
+            address: Address {
+                topic: topic.into(),
+                key: None,
+                headers: Vec::new(),
+            },
+            content: Content::Json,
+            value: Bytes::from(value),
+        }
+    }
+
+    /// What was sent on, of messages that come in this order; each is offered until it is taken, and all are settled.
+    async fn sent(there: &[(u32, i64)], messages: Vec<Message>) -> (Vec<String>, Found) {
+        let found = Arc::new(Mutex::new(Found::default()));
+        let taking = Taking::default();
+        let taken = Arc::clone(&taking.taken);
+        let encoder = Encoder::Json(Json::new(JsonStyle::Embedded));
+        let scripted = Scripted(there.to_vec());
+        let mut missing = Missing::new(taking, scripted, encoder, None, Arc::clone(&found));
+        let mut ledger: Ledger<()> = Ledger::new(0);
+        let count = messages.len();
+        let mut settled = 0;
+        for message in messages {
+            let mut next = Some((message, ledger.admit(1)));
+            while let Some((message, ticket)) = next.take() {
+                match missing.send(message, ticket) {
+                    Ok(()) => {}
+                    Err(Unsent::Later(message, ticket)) => {
+                        next = Some((message, ticket));
+                        let report = missing.next_report().await.unwrap();
+                        settled += usize::from(matches!(report, Report::Delivered(_)));
+                    }
+                    Err(Unsent::Broken(error)) => panic!("{error}"),
+                }
+            }
+        }
+        while settled < count {
+            let report = missing.next_report().await.unwrap();
+            settled += usize::from(matches!(report, Report::Delivered(_)));
+        }
+        let found = found.lock().unwrap().clone();
+        let taken = taken.lock().unwrap().clone();
+        (taken, found)
+    }
+
+    #[tokio::test]
+    async fn only_what_is_missing_is_sent_over_many_bands() {
+        let there: Vec<(u32, i64)> = (0..40)
+            .filter(|n| n % 3 != 0)
+            .map(|n| (n, n.into()))
+            .collect();
+        let all = (0..40).map(|n| message("t", n, n.into())).collect();
+        let (taken, found) = sent(&there, all).await;
+        let wanted: Vec<String> = (0..40)
+            .filter(|n| n % 3 == 0)
+            .map(|n| n.to_string())
+            .collect();
+        assert_eq!(taken, wanted);
+        assert_eq!((found.looked_at, found.there, found.sent), (40, 26, 14));
+        assert_eq!(found.perhaps_again, 2, "0 and 3");
+        assert_eq!(found.doubts, ["what was before 5"]);
+    }
+
+    #[tokio::test]
+    async fn what_was_sent_is_not_sent_again_and_another_topic_is_another_message() {
+        let twice = [(1, "t"), (1, "t"), (1, "new"), (2, "t")];
+        let messages = twice.map(|(n, topic)| message(topic, n, 9));
+        let (taken, found) = sent(&[(2, 9)], messages.to_vec()).await;
+        assert_eq!(taken, ["1", "1"]);
+        assert_eq!((found.there, found.sent), (2, 2));
     }
 }

@@ -38,6 +38,37 @@ pub struct Published {
 /// Makes encoders like that of the pipeline: each reading has one, in its own thread. None if the schemas changed for the worse.
 pub type Encoders = Arc<dyn Fn() -> Option<Encoder> + Send + Sync>;
 
+/// Topics that are read back band by band, and what they can tell of events.
+pub trait Bands: Send + 'static {
+    /// The events of this date (microseconds since 1970) or later, as many as fit.
+    fn band(&mut self, from: Option<i64>) -> impl Future<Output = Result<Band, Error>> + Send;
+    /// A topic's number in bands; none if there is no such topic.
+    fn number(&self, topic: &str) -> Option<u16>;
+    /// Whether an event of this date that is not on the topic can have been there.
+    fn absent(&self, topic: u16, date: i64) -> Absent;
+    /// What the topics cannot tell, in sentences.
+    fn doubts(&self) -> Vec<String>;
+}
+
+impl Bands for Published {
+    async fn band(&mut self, from: Option<i64>) -> Result<Band, Error> {
+        let (band, _) = Published::band(self, from).await?;
+        Ok(band)
+    }
+
+    fn number(&self, topic: &str) -> Option<u16> {
+        Published::number(self, topic)
+    }
+
+    fn absent(&self, topic: u16, date: i64) -> Absent {
+        Published::absent(self, topic, date)
+    }
+
+    fn doubts(&self) -> Vec<String> {
+        Published::doubts(self)
+    }
+}
+
 /// What is known of an event that is not on its topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Absent {

@@ -160,7 +160,7 @@ pub(super) fn start(
 ) -> Result<Start, Error> {
     let server = &facts.server;
     if then.flavor != server.flavor {
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "the remembered position {position} is one of {}, and this is {}",
                 then.flavor, server.flavor
@@ -247,7 +247,7 @@ fn same_server(then: &Identity, position: &Position, server: &Server) -> Result<
     if then.server == server.identity {
         return Ok(());
     }
-    Err(Error::fatal(
+    Err(Error::lost(
         format!(
             "the remembered position {position} is a place in the log of server {}, and this is {}",
             then.server, server.identity
@@ -263,7 +263,7 @@ fn by_place(position: &Position, facts: &Facts, settings: &Settings) -> Result<S
     let find = |name: &str| files.iter().position(|file| file.name == name);
     let found = find(&position.file).and_then(|place| Some((place, files.get(place)?)));
     let Some((place, file)) = found else {
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "{} is not among the server's logs any more ({}): it was purged, or the server was reset",
                 position.file,
@@ -273,7 +273,7 @@ fn by_place(position: &Position, facts: &Facts, settings: &Settings) -> Result<S
         ));
     };
     if position.offset > file.size {
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "{} ends at {}, before the remembered position {position}: the server was reset, or lost what it had written",
                 file.name, file.size
@@ -342,7 +342,7 @@ fn not_contained(position: &Position, lacking: &str, server: &Server) -> Error {
             "{what}: it is a replica (read_only) that may be catching up"
         ));
     }
-    Error::fatal(
+    Error::lost(
         format!("{what}: it was reset, restored from a backup, or is another server"),
         "what this server holds and what was published may differ, on both sides of the remembered position: `headwater audit` \
          tells how, `headwater recover` publishes what the table has and the topics do not, and `headwater adopt` goes on from \
@@ -351,7 +351,7 @@ fn not_contained(position: &Position, lacking: &str, server: &Server) -> Error {
 }
 
 fn purged(position: &Position, lost: &str) -> Error {
-    Error::fatal(
+    Error::lost(
         format!(
             "the server has purged transactions that come after the remembered position {position}: {lost}"
         ),

@@ -204,7 +204,7 @@ pub(super) fn of_stream(refusal: &Refusal, settings: &Settings, place: &str) -> 
         Some(Ended::Advice(advice)) => (Error::fatal(what, *advice), false),
         // The log itself cannot be read any further: nobody jumps over that.
         None => (
-            Error::fatal(
+            Error::lost(
                 what,
                 "the server cannot read its own log there, and nothing past it was published: mysqlbinlog on that file shows \
                  more; if the log is damaged, `headwater recover --from TIME` publishes from the table what is missing, and \
@@ -265,7 +265,7 @@ mod tests {
             (1381, "log_bin"),
         ] {
             let error = of(&refusal(code, "said"), &settings());
-            let Error::Fatal { what, advice } = error else {
+            let (Error::Fatal { what, advice } | Error::Lost { what, advice }) = error else {
                 panic!("{code} is not fatal");
             };
             assert_eq!(what, "said");
@@ -326,7 +326,7 @@ mod tests {
             ("bogus data in log event", "mysqlbinlog"),
         ] {
             let (error, _) = of_stream(&refusal(1236, text), &settings(), "binlog.000001:4");
-            let Error::Fatal { advice, .. } = error else {
+            let (Error::Fatal { advice, .. } | Error::Lost { advice, .. }) = error else {
                 panic!("{text} is not fatal");
             };
             assert!(advice.contains(says), "{text}: {advice}");

@@ -113,7 +113,7 @@ pub(super) fn fit_publication<'f>(
 }
 
 fn slot_missing(settings: &Settings) -> Error {
-    Error::fatal(
+    Error::lost(
         format!(
             "slot {} does not exist any more: events since the last position may be missing from any new slot",
             settings.slot
@@ -165,7 +165,7 @@ pub(super) fn fit_slot(slot: &SlotFacts, settings: &Settings) -> Result<(), Erro
     of_this_database(slot, settings)?;
     let name = &settings.slot;
     if let Some(why) = invalid(slot) {
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "slot {name} was invalidated by the server ({why}): events since the last position are missing from it"
             ),
@@ -229,7 +229,7 @@ pub(super) fn same_objects(
     let table = facts.table.as_ref().map(|table| table.oid);
     let replaced = |then: Option<u32>, now: Option<u32>| then.is_some() && then != now;
     if replaced(then.table, table) {
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "table {} was replaced (renamed or dropped, and made again) since the pipeline began with it: events \
                  committed in between may not be in the log",
@@ -249,7 +249,7 @@ pub(super) fn same_objects(
         } else {
             String::new()
         };
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "publication {name} was replaced (dropped and made again) since the pipeline began with it: events \
                  committed in between are not in the log"
@@ -281,7 +281,7 @@ pub(super) fn not_moved(
     settings: &Settings,
 ) -> Result<(), Error> {
     match slot.and_then(|slot| slot.confirmed) {
-        Some(confirmed) if confirmed > position => Err(Error::fatal(
+        Some(confirmed) if confirmed > position => Err(Error::lost(
             format!(
                 "slot {} stands at {confirmed}, past the remembered position {position}: it was moved by someone else, and \
                  events between the two may be missing",
@@ -302,7 +302,7 @@ pub(super) fn same_log(
     settings: &Settings,
 ) -> Result<(), Error> {
     let differs = |what: &str, then: &str, now: &str| {
-        Error::fatal(
+        Error::lost(
             format!(
                 "the remembered position {position} belongs to {what} {then}, and this is {now}"
             ),
@@ -324,7 +324,7 @@ pub(super) fn same_log(
     }
     // The server sends nothing that is not safe on its disk, so it can only be behind us if its disk went back in time.
     if system.flushed < position {
-        return Err(Error::fatal(
+        return Err(Error::lost(
             format!(
                 "the server's log ends at {}, before the remembered position {position}: it was restored from a backup, or \
                  lost what it had written",
@@ -350,14 +350,14 @@ pub(super) fn on_the_way(
     let then = identity.timeline;
     match history.fate(then) {
         Fate::Ended(end) if position <= end => Ok(()),
-        Fate::Ended(end) => Err(Error::fatal(
+        Fate::Ended(end) => Err(Error::lost(
             format!(
                 "the server is on timeline {now}, which left timeline {then} at {end}, before the remembered position \
                  {position}: what was committed there after {end} is not in this server"
             ),
             ADOPT_ELSEWHERE,
         )),
-        Fate::NoAncestor => Err(Error::fatal(
+        Fate::NoAncestor => Err(Error::lost(
             format!(
                 "the server is on timeline {now}, which does not come from timeline {then} of the remembered position \
                  {position}"
@@ -374,7 +374,7 @@ mod tests {
 
     fn refused(result: Result<(), Error>, says: &str) {
         match result {
-            Err(error @ Error::Fatal { .. }) => {
+            Err(error @ (Error::Fatal { .. } | Error::Lost { .. })) => {
                 assert!(error.to_string().contains(says), "{error}");
             }
             other => panic!("not refused ({says}): {other:?}"),

@@ -67,6 +67,8 @@ pub(super) const PASSWORD: &str = "give the right one in source.password_file, s
 
 fn of_code(code: &str, message: &str, settings: &Settings) -> Error {
     match advice(code, settings) {
+        // Slot or publication are gone, or log that the slot still needed.
+        Some(advice) if matches!(code, "42704" | "58P01") => Error::lost(message, advice),
         Some(advice) => Error::fatal(message, advice),
         None => Error::transient(message),
     }
@@ -140,7 +142,7 @@ mod tests {
             ("58P01", "headwater recover"),
         ] {
             let error = of_text(&format!("what (it) said (SQLSTATE {code})"), &settings());
-            let Error::Fatal { what, advice } = error else {
+            let (Error::Fatal { what, advice } | Error::Lost { what, advice }) = error else {
                 panic!("{code} is not fatal");
             };
             assert_eq!(what, "what (it) said");

@@ -281,7 +281,7 @@ fn not_autoincrement(table: &str) -> Error {
 }
 
 fn another_table(what: String) -> Error {
-    Error::fatal(
+    Error::lost(
         what,
         "the file was restored from a copy, or the table was made anew, and new rows may have been given numbers that were \
          passed already; put the right file back, or let `headwater recover` publish what the table has and the topics do not; \

@@ -164,7 +164,7 @@ pub(super) fn reset(expected: &Last, found: &Last, flavor: Flavor) -> Error {
         let time = headwater_core::instant::Instant(last.committed);
         format!("{}, committed at {time}", last.name())
     };
-    Error::fatal(
+    Error::lost(
         format!(
             "the last transaction before the position was {}; this server has {} in its place: its binlog was reset, or it \
              is another {flavor} server",

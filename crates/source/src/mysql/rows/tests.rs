@@ -173,7 +173,7 @@ fn a_statement_on_the_outbox_is_fatal_where_it_stands() {
         let (items, error) = items(&mut rows, &capture.events);
         assert_eq!(inserts(&items).len(), 1, "{server}");
         assert!(matches!(items.last(), Some(Item::Mark(_))), "{server}");
-        let Some(Error::Fatal { what, advice }) = error else {
+        let Some(Error::Fatal { what, advice } | Error::Lost { what, advice }) = error else {
             panic!("{server}: passed over");
         };
         let (file, offset) = rows.place();
