@@ -291,7 +291,7 @@ async fn what_a_topic_has_not_kept_is_not_called_missing() {
         .await;
 
     // WHEN it is audited, THEN it is said that nobody can know
-    let output = audit(&scene, 0);
+    let output = audit(&scene, 3);
     assert_eq!(told(&output, "not comparable"), 9, "{}", output.stdout);
     assert!(
         output.stdout.contains("not known: topic"),

@@ -40,7 +40,7 @@ mod tools;
 mod topic;
 mod verdict;
 
-pub use back::{Back, Cut, Ends, Keeping, REPLAY, Reading, Since, Stored};
+pub use back::{Back, Ends, REPLAY, Reading, Since, Stored};
 pub use check::check;
 pub use grant::{Endpoint, Grant, ReadSecret};
 pub use positions::{KafkaPositions, Made};

@@ -99,6 +99,11 @@ async fn begin_at(config: &Config, beginning: Beginning) -> Result<(), Exit> {
         ..first_record(config, run, beginning)
     };
     write(&mut positions, &record).await?;
+    if before.as_ref().is_some_and(|it| it.snapshot.is_some()) {
+        eprintln!(
+            "a snapshot or recovery of it was under way: what that has not published yet is passed over"
+        );
+    }
     match before {
         Some(record) => eprintln!(
             "pipeline {name} stood at {}; it now begins at {at}. Events between the two are passed over, or, if it goes back, \

@@ -52,13 +52,31 @@ pub async fn audit(
             "stopped: what has a date before {at} was compared; headwater audit --from {at} --to {to} goes on"
         );
     }
-    match account.missing {
-        0 => Ok(()),
-        missing => Err(Exit::Person(format!(
+    verdict(&account)
+}
+
+/// Well only if every event of the window is known to be there.
+fn verdict(account: &Account) -> Result<(), Exit> {
+    let missing = account.missing;
+    Err(Exit::Person(match account {
+        _ if missing > 0 => format!(
             "{missing} of the table's events are not on the topics; headwater replay publishes a part of the table again, and \
              headwater recover what is missing after the log was lost"
-        ))),
-    }
+        ),
+        Account { unpublishable, .. } if *unpublishable > 0 => {
+            format!(
+                "{unpublishable} of the table's events cannot be published; headwater check says more"
+            )
+        }
+        Account { not_comparable, .. } if *not_comparable > 0 => format!(
+            "{not_comparable} of the table's events are not on the topics, which may not have kept them: name with --from since when they do"
+        ),
+        Account {
+            stopped_at: Some(_),
+            ..
+        } => "it was stopped before the end".into(),
+        _ => return Ok(()),
+    }))
 }
 
 /// The topics of a configuration, to be read back.

@@ -27,7 +27,7 @@ use crate::pipeline::{Board, Destination, Done, Extent, Pipeline, Tally, supervi
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
 const MARGIN: i64 = 15 * 60 * 1_000_000;
 /// A log that is lost says so soon.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(15);
 
 pub async fn recover(config: &Config, from: Option<Instant>, dry_run: bool) -> Result<(), Exit> {
     let database = parts::database(config)?;
@@ -56,13 +56,20 @@ async fn with<O: Origin>(
     let mut topics = published(config).await?;
     alone(config, &mut origin).await?;
     let record = remembered(config).await?;
+    if record.is_none() {
+        no_slot(config, database).await?;
+    }
+    let standing = match &record {
+        Some(record) => standing(&mut origin, record).await?,
+        None => Standing::Lost,
+    };
     let under_way = record.as_ref().filter(|it| it.is_recovering());
-    let window = match (under_way, &record) {
+    let window = match (under_way, &standing) {
         (Some(record), _) => {
             eprintln!("a recovery of pipeline {} is under way", config.name());
             record.snapshot.as_ref().map(Snapshot::window)
         }
-        (None, Some(record)) if from.is_none() && !is_lost(&mut origin, record).await? => {
+        (None, Standing::Sound) if from.is_none() => {
             eprintln!(
                 "the log of pipeline {} can be read from its position: nothing is to be recovered, and headwater run goes on (if it \
                  stops further on, at a damaged place: headwater recover --from TIME)",
@@ -70,8 +77,16 @@ async fn with<O: Origin>(
             );
             return Ok(());
         }
-        (None, record) => Some(Window {
-            from: since(config, record.as_ref(), from)?,
+        (None, Standing::Refused(error)) if from.is_none() => {
+            return Err(Exit::Person(error.clone()));
+        }
+        (None, standing) => Some(Window {
+            from: since(
+                config,
+                record.as_ref(),
+                from,
+                matches!(standing, Standing::Lost),
+            )?,
             ..Window::default()
         }),
     };
@@ -83,8 +98,9 @@ async fn with<O: Origin>(
     topics.band(window.from.map(|it| it.0)).await?;
     drop(topics);
     let record = match under_way {
-        Some(record) => record.clone(),
-        None => anew(config, database, record, window.from).await?,
+        // Lost once more, it begins anew: what was published meanwhile is on the topics.
+        Some(record) if !matches!(standing, Standing::Lost) => record.clone(),
+        _ => anew(config, database, record, window.from).await?,
     };
     carry(config, origin, &record).await
 }
@@ -113,8 +129,31 @@ async fn remembered(config: &Config) -> Result<Option<Record>, Exit> {
     Ok(record.filter(Record::has_position))
 }
 
-/// Whether the log refuses the position; what may pass by itself is no reason to give a log up.
-async fn is_lost<O: Origin>(origin: &mut O, record: &Record) -> Result<bool, Exit> {
+/// A slot without a record is somebody's, and may hold all that is wanted.
+async fn no_slot(config: &Config, database: &Database) -> Result<(), Exit> {
+    let Database::Postgres(settings) = database else {
+        return Ok(());
+    };
+    match postgres::slot_position(settings).await? {
+        None => Ok(()),
+        Some((position, _)) => Err(Exit::Person(format!(
+            "pipeline {} has no position record, and its slot {} stands at {position}: headwater adopt goes on from there",
+            config.name(),
+            settings.slot
+        ))),
+    }
+}
+
+/// What the log makes of the position.
+enum Standing {
+    Sound,
+    Lost,
+    /// Something else is wrong, and a person is needed for it.
+    Refused(String),
+}
+
+/// What may pass by itself is no reason to give a log up.
+async fn standing<O: Origin>(origin: &mut O, record: &Record) -> Result<Standing, Exit> {
     let opened = match record.snapshot {
         Some(_) => {
             let mut record = record.clone();
@@ -130,43 +169,54 @@ async fn is_lost<O: Origin>(origin: &mut O, record: &Record) -> Result<bool, Exi
             Err(error) => Err(error),
         },
     };
-    match opened {
-        Ok(()) => Ok(false),
+    Ok(match opened {
+        Ok(()) => Standing::Sound,
         Err(error) if error.is_lost() => {
             eprintln!("found: {error}");
-            Ok(true)
+            Standing::Lost
         }
-        Err(error) => Err(error.into()),
-    }
+        Err(error) if error.is_fatal() => Standing::Refused(error.to_string()),
+        Err(error) => return Err(error.into()),
+    })
 }
 
-/// Since when events may be missing; none: of all dates.
+/// Since when events may be missing; none: of all dates. A log that is given up though it is not lost may hold events that nobody has
+/// read: then it is never later than by itself.
 fn since(
     config: &Config,
     record: Option<&Record>,
     from: Option<Instant>,
+    is_lost: bool,
 ) -> Result<Option<Instant>, Exit> {
-    if let Some(from) = from {
-        let last = record.and_then(|it| it.event_time.as_ref());
-        if let Some(last) = last.filter(|last| last.parse().is_ok_and(|it: Instant| it < from)) {
-            eprintln!(
-                "the last event that is remembered is of {last}: what was committed between that and {from} is not looked at"
-            );
-        }
-        return Ok(Some(from));
-    }
     // A snapshot that was not finished: rows of any date may be missing.
-    if record.is_some_and(|it| it.snapshot.is_some()) {
+    if record.is_some_and(|it| it.snapshot.is_some()) && from.is_none() {
         return Ok(None);
     }
-    let last = record.and_then(|it| it.event_time.as_ref());
-    match last.and_then(|it| it.parse::<Instant>().ok()) {
-        Some(Instant(last)) => Ok(Some(Instant(last.saturating_sub(MARGIN)))),
-        None => Err(Exit::Configuration(format!(
+    let by_itself = record
+        .and_then(last)
+        .map(|Instant(last)| Instant(last.saturating_sub(MARGIN)));
+    match (from, by_itself) {
+        (Some(from), Some(by_itself)) if is_lost && by_itself < from => {
+            eprintln!(
+                "by itself it would look at events since {by_itself}: those between that and {from} are not looked at"
+            );
+            Ok(Some(from))
+        }
+        (Some(from), Some(by_itself)) => Ok(Some(from.min(by_itself))),
+        (None, Some(by_itself)) => Ok(Some(by_itself)),
+        (Some(from), None) => Ok(Some(from)),
+        (None, None) => Err(Exit::Configuration(format!(
             "of which date the last event of pipeline {} was is not remembered: name with --from since when events may be missing",
             config.name()
         ))),
     }
+}
+
+/// The date of the last event that is remembered. One that is ahead of its time tells nothing of those that came after it.
+fn last(record: &Record) -> Option<Instant> {
+    let event_time = record.event_time.as_ref()?.parse::<Instant>().ok()?;
+    let written = record.written_at.parse::<Instant>().ok();
+    Some(written.map_or(event_time, |written| written.min(event_time)))
 }
 
 fn told(since: Option<Instant>) -> String {
@@ -250,11 +300,16 @@ fn tell(config: &Config, (since, found): (Option<Instant>, &Found), done: Done) 
     }
     match done {
         Done::Asked => println!("stopped before the end: headwater recover goes on with it"),
-        Done::Complete => println!(
-            "headwater run goes on in the log from where this began. What was deleted from the table before it was published cannot be \
-             found in it"
-        ),
+        Done::Complete => println!("headwater run goes on in the log from where this began"),
     }
+    if let Some(since) = since {
+        println!(
+            "not known: events that were committed late, with a date before {since}, were not looked at (--from goes further back)"
+        );
+    }
+    println!(
+        "not known: what was deleted from the table before it was published cannot be found in it"
+    );
 }
 
 fn tell_doubts(doubts: &[String]) {

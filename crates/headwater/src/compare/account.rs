@@ -8,7 +8,7 @@ use headwater_core::message::Message;
 use headwater_core::row::Row;
 use headwater_core::window::Window;
 use headwater_sink::kafka::Ends;
-use headwater_source::{NoPart, Part};
+use headwater_source::{Error, NoPart, Part};
 use serde::Serialize;
 
 use super::published::{Absent, Published};
@@ -154,14 +154,14 @@ impl Comparing<'_> {
             let Some((row, _)) = next? else {
                 return Ok(true);
             };
-            self.row(&row, band);
+            self.row(&row, band)?;
             if self.suspects.len() >= KEPT {
                 self.look_again(ends).await?;
             }
         }
     }
 
-    fn row(&mut self, row: &Row, band: &mut Band) {
+    fn row(&mut self, row: &Row, band: &mut Band) -> Result<(), NoPart> {
         let mut messages: Vec<Message> = Vec::new();
         match self.order.preparer.prepare(row, &mut messages) {
             Ok(Outcome::Publish { event_date }) => {
@@ -178,11 +178,12 @@ impl Comparing<'_> {
                 self.name("unpublishable", id, None, &failure.to_string());
             }
             Err(missing) => {
-                self.account.unpublishable += 1;
-                self.name("unpublishable", String::new(), None, &missing.to_string());
+                let mend = "name the right table in source.table, or mend it";
+                return Err(Error::fatal(missing.to_string(), mend).into());
             }
         }
         (self.order.progress)(self.account.rows);
+        Ok(())
     }
 
     fn message(&mut self, message: &Message, date: i64, band: &mut Band) {
@@ -210,7 +211,8 @@ impl Comparing<'_> {
         if self.suspects.is_empty() {
             return Ok(());
         }
-        let (mut late, _) = self.order.published.since(ends).await?;
+        let only = self.suspects.iter().map(|it| (it.topic, it.id)).collect();
+        let mut late = self.order.published.since(ends, only).await?;
         for suspect in std::mem::take(&mut self.suspects) {
             if late.has(suspect.topic, suspect.id) {
                 self.account.there += 1;

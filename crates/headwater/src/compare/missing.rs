@@ -121,9 +121,11 @@ impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
     type Error = Error;
 
     fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
-        // What was encoded a moment ago can be read.
         let Some((id, date)) = self.encoder.identify(&message.value) else {
-            return self.inner.send(message, ticket);
+            return Err(Unsent::Broken(Error::fatal(
+                "messages do not tell the id and the date of their events, so which of them are on the topics cannot be known",
+                "encode.envelope must have the fields id and event_date",
+            )));
         };
         self.go_on(date);
         if !matches!(self.state, State::Known(..)) {

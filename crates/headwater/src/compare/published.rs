@@ -1,15 +1,13 @@
 //! What is on the topics, read back band by band.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use headwater_core::band::{self, Band, Gathering};
+use headwater_core::band::{self, Band, Gathering, ShortId};
 use headwater_core::instant::Instant;
 use headwater_encode::Encoder;
 use headwater_sink::Error;
-use headwater_sink::kafka::{Back, Cut, Ends, Keeping, Since, Stored};
-
-use crate::clock;
+use headwater_sink::kafka::{Back, Ends, Since, Stored};
 
 /// So many events are in memory at once, of 48 bytes each.
 const LIMIT: usize = 1_000_000;
@@ -20,7 +18,11 @@ const CLOCKS_DIFFER: i64 = 10 * 60 * 1000;
 struct Desk {
     gathering: Gathering,
     encoder: Encoder,
+    /// Nothing but these is wanted.
+    only: Option<HashSet<(u16, ShortId)>>,
     unreadable: u64,
+    /// By how much an event's date was later than its message, at most, in milliseconds.
+    lead: i64,
 }
 
 /// The topics of a pipeline.
@@ -30,7 +32,7 @@ pub struct Published {
     encoders: Encoders,
     /// Before these times (milliseconds since 1970) the topics' retention has cut what was there.
     cut: HashMap<u16, i64>,
-    keeping: HashMap<u16, Keeping>,
+    compacted: HashMap<u16, Option<bool>>,
     /// Messages that are none of this pipeline's, or of another envelope, as the first reading counted them: others read them again.
     unreadable: Option<u64>,
 }
@@ -81,13 +83,13 @@ pub enum Absent {
 impl Published {
     pub async fn open(back: Back, encoders: Encoders) -> Result<Published, Error> {
         let numbers = back.topics().iter().cloned().zip(0..).collect();
-        let keeping = back.keeping().await?.into_iter().collect();
+        let compacted = back.compacted().await?.into_iter().collect();
         Ok(Published {
             back,
             numbers,
             encoders,
             cut: HashMap::new(),
-            keeping,
+            compacted,
             unreadable: None,
         })
     }
@@ -101,20 +103,39 @@ impl Published {
         self.numbers.get(topic).copied()
     }
 
-    /// The events of this date (microseconds since 1970) or later, as many as fit, and up to where the topics were read.
+    /// The events of this date (microseconds since 1970) or later, as many as fit, and up to where the topics were read. Where dates are
+    /// seen to be ahead of the messages by more than was thought, it is read from further back.
     pub async fn band(&mut self, from: Option<i64>) -> Result<(Band, Ends), Error> {
-        let time = from.map(|from| (from / 1000).saturating_sub(CLOCKS_DIFFER).max(0));
-        let gathering = Gathering::new(from.unwrap_or(i64::MIN), LIMIT);
-        self.read(Since::Time(time), gathering).await
+        let mut allowed = CLOCKS_DIFFER;
+        loop {
+            let time = from.map(|from| (from / 1000).saturating_sub(allowed).max(0));
+            let gathering = Gathering::new(from.unwrap_or(i64::MIN), LIMIT);
+            let (band, ends, lead) = self.read(Since::Time(time), gathering, None).await?;
+            if lead <= allowed || time.is_none_or(|time| time == 0) {
+                return Ok((band, ends));
+            }
+            allowed = lead.saturating_add(CLOCKS_DIFFER);
+        }
     }
 
-    /// Whatever has come since.
-    pub async fn since(&mut self, ends: &Ends) -> Result<(Band, Ends), Error> {
+    /// Which of these have come since.
+    pub async fn since(
+        &mut self,
+        ends: &Ends,
+        only: HashSet<(u16, ShortId)>,
+    ) -> Result<Band, Error> {
         let gathering = Gathering::new(i64::MIN, usize::MAX);
-        self.read(Since::Ends(ends.clone()), gathering).await
+        let from = Since::Ends(ends.clone());
+        let (band, ..) = self.read(from, gathering, Some(only)).await?;
+        Ok(band)
     }
 
-    async fn read(&mut self, from: Since, gathering: Gathering) -> Result<(Band, Ends), Error> {
+    async fn read(
+        &mut self,
+        from: Since,
+        gathering: Gathering,
+        only: Option<HashSet<(u16, ShortId)>>,
+    ) -> Result<(Band, Ends, i64), Error> {
         let Some(encoder) = (self.encoders)() else {
             return Err(Error::fatal(
                 "the schemas cannot be read any more",
@@ -124,34 +145,26 @@ impl Published {
         let desk = Desk {
             gathering,
             encoder,
+            only,
             unreadable: 0,
+            lead: 0,
         };
         let reading = self.back.read(from, desk, put).await?;
         self.unreadable.get_or_insert(reading.into.unreadable);
-        for (topic, cut) in reading.cut {
-            let since = self.since_when(topic, cut);
+        for (topic, since) in reading.cut {
             let known = self.cut.entry(topic).or_insert(since);
             *known = since.max(*known);
         }
-        Ok((reading.into.gathering.finish(), reading.ends))
-    }
-
-    /// Since when nothing was cut. A partition from which all is gone does not tell: what the topic is told to keep does, if only time
-    /// makes it delete.
-    fn since_when(&self, topic: u16, cut: Cut) -> i64 {
-        let at_least = self.keeping.get(&topic).and_then(|it| it.at_least);
-        match (cut, at_least) {
-            (Cut::Before(time), _) => time,
-            (Cut::All, Some(at_least)) => (clock::micros() / 1000).saturating_sub(at_least),
-            (Cut::All, None) => i64::MAX,
-        }
+        let Desk {
+            gathering, lead, ..
+        } = reading.into;
+        Ok((gathering.finish(), reading.ends, lead))
     }
 
     /// Whether an event of this date that is not on the topic can have been there.
     pub fn absent(&self, topic: u16, date: i64) -> Absent {
         let is_cut = self.cut.get(&topic).is_some_and(|cut| date / 1000 < *cut);
-        let keeping = self.keeping.get(&topic).copied().unwrap_or_default();
-        if is_cut || keeping.compacted == Some(true) {
+        if is_cut || self.compacted.get(&topic) == Some(&Some(true)) {
             Absent::Perhaps
         } else {
             Absent::Surely
@@ -176,9 +189,9 @@ impl Published {
                 name(*number).map_or("?", String::as_str)
             ));
         }
-        for (number, keeping) in &self.keeping {
+        for (number, compacted) in &self.compacted {
             let name = name(*number).map_or("?", String::as_str);
-            match keeping.compacted {
+            match compacted {
                 Some(true) => doubts.push(format!(
                     "topic {name} is compacted: what is not there may have been"
                 )),
@@ -188,19 +201,34 @@ impl Published {
                 Some(false) => {}
             }
         }
+        if self.unreadable() > 0 {
+            doubts.push(format!(
+                "{} messages on the topics are no events in this format: an event that was published in another form, or with another \
+                 envelope, is taken for one that is not there",
+                self.unreadable()
+            ));
+        }
         doubts.sort_unstable();
         doubts
     }
 }
 
 fn put(desk: &mut Desk, stored: &Stored<'_>) {
-    match desk.encoder.identify(stored.value) {
-        Some((id, date)) => desk.gathering.add(band::Found {
-            id,
-            topic: stored.topic,
-            date,
-            is_replay: stored.is_replay,
-        }),
-        None => desk.unreadable += 1,
+    let Some((id, date)) = desk.encoder.identify(stored.value) else {
+        desk.unreadable += 1;
+        return;
+    };
+    let only = desk.only.as_ref();
+    if only.is_some_and(|only| !only.contains(&(stored.topic, id))) {
+        return;
     }
+    if let Some(time) = stored.time {
+        desk.lead = desk.lead.max((date / 1000).saturating_sub(time));
+    }
+    desk.gathering.add(band::Found {
+        id,
+        topic: stored.topic,
+        date,
+        is_replay: stored.is_replay,
+    });
 }

@@ -34,6 +34,8 @@ pub struct Stored<'m> {
     /// Its topic's place among those that are read.
     pub topic: u16,
     pub value: &'m [u8],
+    /// When it was written, in milliseconds since 1970.
+    pub time: Option<i64>,
     pub is_replay: bool,
 }
 
@@ -55,40 +57,9 @@ pub struct Reading<T> {
     /// What the messages were put into.
     pub into: T,
     pub ends: Ends,
-    /// What a topic's own retention has left.
-    pub cut: HashMap<u16, Cut>,
-}
-
-/// What is not on a topic any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// What is before this time, in milliseconds since 1970, on one of its partitions.
-    Before(i64),
-    /// All that ever was on one of its partitions.
-    All,
-}
-
-/// How long a topic keeps what is on it, as far as we may see its settings.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Keeping {
-    pub compacted: Option<bool>,
-    /// Nothing younger than so many milliseconds is deleted.
-    pub at_least: Option<i64>,
-}
-
-impl Keeping {
-    fn of(settings: &HashMap<String, String>) -> Keeping {
-        let number = |name: &str| settings.get(name)?.parse::<i64>().ok();
-        let policy = settings.get("cleanup.policy");
-        Keeping {
-            compacted: policy.map(|policy| policy.contains("compact")),
-            at_least: match (number("retention.ms"), number("retention.bytes")) {
-                (Some(-1), Some(-1)) => Some(i64::MAX),
-                (Some(time), Some(-1)) => Some(time),
-                _ => None,
-            },
-        }
-    }
+    /// What is before this time (milliseconds since 1970) is not on a partition of the topic any more; the last of all times, if all
+    /// that ever was there is gone.
+    pub cut: HashMap<u16, i64>,
 }
 
 /// Several topics, to be read back.
@@ -138,13 +109,13 @@ impl Back {
         &self.topics
     }
 
-    /// How long each of them keeps what is on it.
-    pub async fn keeping(&self) -> Result<Vec<(u16, Keeping)>, Error> {
+    /// Which of them are compacted: what is not on them may have been. None of a topic whose settings we may not see.
+    pub async fn compacted(&self) -> Result<Vec<(u16, Option<bool>)>, Error> {
         let mut found = Vec::new();
         for (number, topic) in (0..).zip(self.topics.iter()) {
             let settings = self.client.topic_settings(topic).await?;
-            let keeping = settings.as_ref().map(Keeping::of).unwrap_or_default();
-            found.push((number, keeping));
+            let policy = settings.as_ref().and_then(|it| it.get("cleanup.policy"));
+            found.push((number, policy.map(|policy| policy.contains("compact"))));
         }
         Ok(found)
     }
@@ -290,7 +261,7 @@ impl Reader {
         &self,
         from: &Since,
         ends: &mut Ends,
-        cut: &mut HashMap<u16, Cut>,
+        cut: &mut HashMap<u16, i64>,
     ) -> Result<HashMap<(u16, i32), Partition>, Broken> {
         let mut left = HashMap::new();
         let mut assigned = TopicPartitionList::new();
@@ -304,7 +275,7 @@ impl Reader {
                 let is_cut = low > 0 && begin == low && matches!(from, Since::Time(_));
                 if begin >= high {
                     if is_cut && low == high {
-                        cut.insert(number, Cut::All);
+                        cut.insert(number, i64::MAX);
                     }
                     continue;
                 }
@@ -362,7 +333,7 @@ fn take(
     message: &BorrowedMessage<'_>,
     place: (u16, i32),
     left: &mut HashMap<(u16, i32), Partition>,
-    cut: &mut HashMap<u16, Cut>,
+    cut: &mut HashMap<u16, i64>,
 ) -> bool {
     let Some(partition) = left.get_mut(&place) else {
         return false;
@@ -370,10 +341,8 @@ fn take(
     let offset = message.offset();
     if std::mem::take(&mut partition.is_cut) {
         let since = message.timestamp().to_millis().unwrap_or(i64::MAX);
-        let known = cut.entry(place.0).or_insert(Cut::Before(since));
-        if let Cut::Before(known) = known {
-            *known = since.max(*known);
-        }
+        let known = cut.entry(place.0).or_insert(since);
+        *known = since.max(*known);
     }
     let is_wanted = offset < partition.end;
     if offset + 1 >= partition.end {
@@ -400,6 +369,7 @@ fn put_one<T>(
         &Stored {
             topic,
             value,
+            time: message.timestamp().to_millis(),
             is_replay,
         },
     );

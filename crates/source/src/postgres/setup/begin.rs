@@ -75,6 +75,11 @@ pub async fn drop_slot(settings: &Settings) -> Result<(), Error> {
     let Some(slot) = &facts.slot else {
         return Ok(());
     };
+    // What `init` would refuse afterwards is refused while the slot is still there.
+    resume::fit_table(facts.table.as_ref(), settings)?;
+    if facts.publication.is_some() {
+        resume::fit_publication(facts.publication.as_ref(), settings)?;
+    }
     resume::of_this_database(slot, settings)?;
     let drop = "SELECT pg_drop_replication_slot($1::text::name)";
     let deadline = Instant::now() + ANSWER_LIMIT;
