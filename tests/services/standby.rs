@@ -80,6 +80,9 @@ async fn a_standby_without_the_slot_is_refused(version: u32) {
     pair.primary.commit_with_the_standby().await;
     pair.primary.send_behind_the_standby().await;
     let mut scene = pair.scene("slotless").await;
+    // Others write to topics of the usual name, and all of these would be read back.
+    scene.pipeline.more = format!("[[route]]\ntopic = \"{}\"\n", scene.topic());
+    scene.configure();
     scene.init();
     let mut run = scene.start().await;
     let writing = load(&scene.namespace, 52).start(&scene.pipeline.source_url);

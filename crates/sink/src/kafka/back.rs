@@ -23,8 +23,10 @@ use crate::Error;
 
 const POLL: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(10);
-/// Without a single message for this long, the reading has broken off.
-const SILENCE: Duration = Duration::from_secs(20);
+/// Without a single message for this long, what is left is read one by one.
+const QUIET: Duration = Duration::from_secs(3);
+/// Without a word of a single partition for this long, the reading has broken off.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// The name of the header that a replay puts on its messages.
 pub const REPLAY: &str = "headwater-replay";
@@ -165,10 +167,19 @@ type Broken = (Option<String>, KafkaError);
 /// One partition that is being read.
 #[derive(Debug)]
 struct Partition {
-    /// What is left of it: up to here, without.
+    /// What is left of it: from here on, and up to there, without.
+    next: i64,
     end: i64,
     /// Nothing before it is there, and something was: the first message tells since when.
     is_cut: bool,
+}
+
+/// What a reading was told.
+enum Polled<'c> {
+    Message(BorrowedMessage<'c>),
+    /// A partition was read to its end. Some of what is before the end may be no messages, or was compacted away.
+    End,
+    Nothing,
 }
 
 struct Reader {
@@ -191,69 +202,92 @@ impl Reader {
             cut: HashMap::new(),
         };
         let mut left = self.assign(from, &mut reading.ends, &mut reading.cut)?;
+        let topics = Arc::clone(&self.topics);
         let numbers: HashMap<&str, u16> = (0..)
-            .zip(self.topics.iter())
+            .zip(topics.iter())
             .map(|(number, topic)| (topic.as_str(), number))
             .collect();
         let mut heard = Instant::now();
-        while !left.is_empty() {
-            if heard.elapsed() > SILENCE || self.abandoned.load(Ordering::Relaxed) {
-                return Err((None, KafkaError::Global(Code::OperationTimedOut)));
-            }
-            self.pass
-                .renew(self.consumer.client())
-                .map_err(|error| (None, error))?;
-            match self.consumer.poll(POLL) {
-                None => {}
-                Some(Ok(message)) => {
+        while !left.is_empty() && heard.elapsed() < QUIET {
+            match self.poll(&left)? {
+                Polled::Message(message) => {
                     heard = Instant::now();
-                    let Some(topic) = numbers.get(message.topic()).copied() else {
-                        continue;
-                    };
-                    let place = (topic, message.partition());
-                    if take(&message, place, &mut left, &mut reading.cut) {
-                        put_one(&message, topic, &mut reading.into, &put);
+                    if let Some(topic) = numbers.get(message.topic()) {
+                        let place = (*topic, message.partition());
+                        take(&message, place, (&mut left, &mut reading), &put);
                     }
                 }
-                // What was before the end may have been compacted away, or be no message.
-                Some(Err(KafkaError::PartitionEOF(partition))) => {
-                    let at_end = |(_, number): &(u16, i32)| *number == partition;
-                    let places: Vec<(u16, i32)> = left.keys().copied().filter(at_end).collect();
-                    for place in places {
-                        self.drop_if_read(place, &mut left)?;
-                    }
-                }
-                Some(Err(error)) => {
-                    verdict::passing(error).map_err(|error| (self.first(&left), error))?;
-                }
+                // Whose end it is, is not told.
+                Polled::Nothing | Polled::End => {}
             }
         }
+        // What is left has no messages up to its end, or comes slowly: one by one, each tells its own.
+        let mut places: Vec<(u16, i32)> = left.keys().copied().collect();
+        places.sort_unstable();
+        for place in places {
+            self.read_alone(place, (&mut left, &mut reading), &put)?;
+        }
         Ok(reading)
+    }
+
+    fn read_alone<T>(
+        &mut self,
+        place: (u16, i32),
+        (left, reading): (&mut HashMap<(u16, i32), Partition>, &mut Reading<T>),
+        put: &impl Fn(&mut T, &Stored<'_>),
+    ) -> Result<(), Broken> {
+        let topics = Arc::clone(&self.topics);
+        let (Some(topic), Some(partition)) = (topics.get(usize::from(place.0)), left.get(&place))
+        else {
+            return Ok(());
+        };
+        let mut alone = TopicPartitionList::new();
+        let at = Offset::Offset(partition.next);
+        alone
+            .add_partition_offset(topic, place.1, at)
+            .and_then(|()| self.consumer.assign(&alone))
+            .map_err(|error| (Some(topic.clone()), error))?;
+        let mut heard = Instant::now();
+        while left.contains_key(&place) {
+            if heard.elapsed() > SILENCE {
+                return Err((
+                    self.first(left),
+                    KafkaError::Global(Code::OperationTimedOut),
+                ));
+            }
+            match self.poll(left)? {
+                Polled::Message(message) => {
+                    heard = Instant::now();
+                    take(&message, place, (left, reading), put);
+                }
+                Polled::End => drop(left.remove(&place)),
+                Polled::Nothing => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, left: &HashMap<(u16, i32), Partition>) -> Result<Polled<'_>, Broken> {
+        if self.abandoned.load(Ordering::Relaxed) {
+            return Err((None, KafkaError::Global(Code::OperationTimedOut)));
+        }
+        self.pass
+            .renew(self.consumer.client())
+            .map_err(|error| (None, error))?;
+        match self.consumer.poll(POLL) {
+            None => Ok(Polled::Nothing),
+            Some(Ok(message)) => Ok(Polled::Message(message)),
+            Some(Err(KafkaError::PartitionEOF(_))) => Ok(Polled::End),
+            Some(Err(error)) => verdict::passing(error)
+                .map(|()| Polled::Nothing)
+                .map_err(|error| (self.first(left), error)),
+        }
     }
 
     /// One of the topics that are still read: an error of the reading does not name its own.
     fn first(&self, left: &HashMap<(u16, i32), Partition>) -> Option<String> {
         let number = left.keys().map(|(topic, _)| usize::from(*topic)).min()?;
         self.topics.get(number).cloned()
-    }
-
-    /// The error of a partition's end does not name the topic: where the consumer stands tells which one it was.
-    fn drop_if_read(
-        &self,
-        place: (u16, i32),
-        left: &mut HashMap<(u16, i32), Partition>,
-    ) -> Result<(), Broken> {
-        let positions = self.consumer.position().map_err(|error| (None, error))?;
-        let topic = self.topics.get(usize::from(place.0));
-        let found = topic.and_then(|topic| positions.find_partition(topic, place.1));
-        let at = found.map(|it| it.offset());
-        let is_read = left
-            .get(&place)
-            .is_some_and(|it| matches!(at, Some(Offset::Offset(offset)) if offset >= it.end));
-        if is_read {
-            left.remove(&place);
-        }
-        Ok(())
     }
 
     /// Says where each partition begins and ends, and begins to read those that have something between the two.
@@ -283,7 +317,12 @@ impl Reader {
                 assigned
                     .add_partition_offset(topic, partition, at)
                     .map_err(on)?;
-                left.insert((number, partition), Partition { end: high, is_cut });
+                let place = Partition {
+                    next: begin,
+                    end: high,
+                    is_cut,
+                };
+                left.insert((number, partition), place);
             }
         }
         self.consumer
@@ -328,27 +367,33 @@ impl Reader {
     }
 }
 
-/// Whether a message is one of those that were there when the reading began.
-fn take(
+/// Puts a message in, if it is one of those that were there when the reading began.
+fn take<T>(
     message: &BorrowedMessage<'_>,
     place: (u16, i32),
-    left: &mut HashMap<(u16, i32), Partition>,
-    cut: &mut HashMap<u16, i64>,
-) -> bool {
+    (left, reading): (&mut HashMap<(u16, i32), Partition>, &mut Reading<T>),
+    put: &impl Fn(&mut T, &Stored<'_>),
+) {
     let Some(partition) = left.get_mut(&place) else {
-        return false;
+        return;
     };
     let offset = message.offset();
     if std::mem::take(&mut partition.is_cut) {
         let since = message.timestamp().to_millis().unwrap_or(i64::MAX);
-        let known = cut.entry(place.0).or_insert(since);
+        let known = reading.cut.entry(place.0).or_insert(since);
         *known = since.max(*known);
     }
-    let is_wanted = offset < partition.end;
-    if offset + 1 >= partition.end {
+    if offset < partition.next {
+        return;
+    }
+    partition.next = offset + 1;
+    let (is_wanted, is_last) = (offset < partition.end, offset + 1 >= partition.end);
+    if is_last {
         left.remove(&place);
     }
-    is_wanted
+    if is_wanted {
+        put_one(message, place.0, &mut reading.into, put);
+    }
 }
 
 fn put_one<T>(
