@@ -49,9 +49,13 @@ async fn no_way_to_give_a_password_shows_it() {
             ]);
         }
         for args in commands {
-            let code = search(&canaries, &scene.headwater, args);
-            // A busy machine may be too slow for `check`, which waits for 10 s only.
-            assert!(code == 0 || args[0] == "check", "{way:?}: {args:?}");
+            let mut code = search(&canaries, &scene.headwater, args);
+            // A busy machine may be too slow for one try; what is said is searched in each.
+            if code == 1 {
+                code = search(&canaries, &scene.headwater, args);
+            }
+            // `check` waits for 10 s only.
+            assert!(code == 0 || args[0] == "check", "{way:?}: {args:?}: {code}");
         }
 
         // WHEN both are wrong, or one of them, THEN the refusal shows none of them
