@@ -8,7 +8,17 @@ fn help_names_every_command_that_is_built() {
     let output = run(folder.path(), &["--help"]);
     assert_eq!(code(&output), Some(0));
     for command in [
-        "demo", "check", "init", "run", "peek", "status", "replay", "adopt", "recover", "audit",
+        "demo",
+        "check",
+        "init",
+        "run",
+        "peek",
+        "status",
+        "replay",
+        "dead-letters",
+        "adopt",
+        "recover",
+        "audit",
     ] {
         assert!(
             stdout(&output).contains(&format!("\n  {command} ")),

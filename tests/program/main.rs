@@ -10,6 +10,7 @@ mod conformance;
 mod demo;
 mod replay;
 mod rooms;
+mod routes;
 mod schemas;
 mod secrets;
 mod sqlite;

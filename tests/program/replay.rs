@@ -283,6 +283,35 @@ fn many(folder: &Path) -> (rusqlite::Connection, Vec<String>) {
 }
 
 #[test]
+fn a_replay_is_not_gone_on_with_in_another_database() {
+    // GIVEN a replay of one file that was interrupted
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    for (id, payload) in [("a", Some("{}")), ("b", None)] {
+        insert(&database, id, "2026-06-11 10:00:00.000000", payload);
+    }
+    let id = id_of(&stderr(&replay_day(folder.path(), &[])));
+
+    // WHEN the configuration leads to another file, with the same rows, THEN it is refused
+    let other = folder.path().join("other.db");
+    let copy = "UPDATE events SET payload = '{}'";
+    database.execute(copy, []).unwrap();
+    let path = other.to_str().unwrap();
+    database.execute("VACUUM INTO ?1", [path]).unwrap();
+    let config = folder.path().join("headwater.toml");
+    let here = fs::read_to_string(&config).unwrap();
+    fs::write(&config, here.replace("shop.db", "other.db")).unwrap();
+    let output = replay(folder.path(), &["--resume", &id]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (Some(3), ""));
+    assert!(stderr(&output).contains("other.db"), "{}", stderr(&output));
+
+    // AND in the first one it goes on
+    fs::write(&config, here).unwrap();
+    let output = replay(folder.path(), &["--resume", &id]);
+    assert_eq!(ids(&messages(&output)), ["b"], "{}", stderr(&output));
+}
+
+#[test]
 fn killed_again_and_again_it_goes_on_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (_database, wanted) = many(folder.path());

@@ -11,7 +11,7 @@ use crate::scene::{Event, LIMIT, STOP_LIMIT, Scene};
 
 /// What the program says when a trial begins, and when it went well.
 const TRYING: &str = "trying the row that stopped the last run first";
-const MENDED: &str = "the row that stopped the last run can be published now";
+const MENDED: &str = "the row that stopped the last run does not stop it any more";
 
 /// The odd row's.
 const OWN_KEY: &str = "k0";

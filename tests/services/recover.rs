@@ -210,6 +210,43 @@ async fn beside_writers<D: Outbox + lost::Lose>(scene: Scene<'_, D>) {
 }
 
 #[tokio::test]
+async fn an_event_that_is_there_is_not_missed_though_it_cannot_be_encoded_any_more() {
+    // GIVEN a lost log, an event that was published, one that was not, and both cannot be encoded any more
+    let scene = with_own_topic(Scene::ready(17, "unfit").await);
+    let run = scene.start().await;
+    let mut written = scene.commit_events(10).await;
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+    let there = written.committed[0].id;
+    written.add(scene.commit_events(5).await);
+    let missing = written.committed[12].id;
+    scene.database.lose(&scene.pipeline).await;
+    let as_text = "ALTER TABLE eventlog.events ALTER payload TYPE text";
+    scene.database.execute(as_text).await;
+    let spoil = async |id: &str, payload: &str| {
+        let spoil = format!("UPDATE eventlog.events SET payload = {payload} WHERE id = '{id}'");
+        scene.database.execute(&spoil).await;
+    };
+    for id in [there, missing] {
+        spoil(&id.to_string(), "'.' || payload").await;
+    }
+
+    // WHEN it is recovered, THEN the one that is missing is a person's matter, and only that
+    let output = scene.headwater.run(&["recover"]);
+    assert_eq!(output.code, 3, "{}{}", output.stdout, output.stderr);
+    let told = |id: uuid::Uuid| output.stderr.contains(&id.to_string());
+    assert!(told(missing) && !told(there), "{}", output.stderr);
+
+    // AND once that can be encoded, all is there, each once
+    spoil(&missing.to_string(), "substr(payload, 2)").await;
+    recover(&scene);
+    let verdict = scene.judge_within(&written, Duration::ZERO).await;
+    verdict.assert_each_once();
+    let output = audit(&scene, 0);
+    assert_eq!(self::told(&output, "on the topics"), 15);
+}
+
+#[tokio::test]
 async fn what_the_topics_have_and_have_not_is_told() {
     // GIVEN events on a topic, one of them twice, and one that is not in the table any more
     let scene = with_own_topic(Scene::ready(17, "audit").await);

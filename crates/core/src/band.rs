@@ -1,7 +1,7 @@
 //! What is on the topics, beside which the table is laid: the events of a span of dates, as many as memory may hold.
 //!
 //! In: what was found on the topics, in any order. Out: of each message of a row, whether it is there.
-//! Rule: a band is bounded. What does not fit has later dates than all that is in it, and belongs to the next band.
+//! Rule: a band is bounded. What does not fit stands behind all that is in it, by date and then by id, and belongs to the next band.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -25,6 +25,29 @@ impl ShortId {
                 is_uuid: false,
             },
         }
+    }
+}
+
+/// Where an event stands among all: by its date, and by its id among those of one date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Microseconds since 1970.
+    pub date: i64,
+    pub id: ShortId,
+}
+
+impl Place {
+    /// Before all events of this date.
+    pub fn before(date: i64) -> Place {
+        let id = ShortId {
+            bits: 0,
+            is_uuid: false,
+        };
+        Place { date, id }
+    }
+
+    pub fn is_before_its_date(self) -> bool {
+        self.id.bits == 0 && !self.id.is_uuid
     }
 }
 
@@ -94,30 +117,49 @@ struct Entry {
     is_in_table: bool,
 }
 
+impl Entry {
+    fn place(&self) -> Place {
+        Place {
+            date: self.date,
+            id: self.id,
+        }
+    }
+}
+
 /// A band under way: what is found on the topics is put into it.
 #[derive(Debug)]
 pub struct Gathering {
     entries: Vec<Entry>,
-    from: i64,
-    /// Of this date or later nothing is kept any more.
-    horizon: Option<i64>,
+    from: Place,
+    /// From here on nothing is kept any more.
+    horizon: Option<Place>,
     limit: usize,
+    /// Events of one date stay together, however many they are.
+    whole_dates: bool,
 }
 
 impl Gathering {
-    /// Events of the date `from` or later; no more than about `limit` of them.
-    pub fn new(from: i64, limit: usize) -> Gathering {
+    /// Events from there on; no more than about `limit` of them.
+    pub fn new(from: Place, limit: usize) -> Gathering {
         Gathering {
             entries: Vec::new(),
             from,
             horizon: None,
             limit: limit.max(2),
+            whole_dates: false,
         }
     }
 
+    /// For whoever lays a table beside it that has the ids of one date in an order of its own.
+    #[must_use]
+    pub fn of_whole_dates(mut self, whole_dates: bool) -> Gathering {
+        self.whole_dates = whole_dates;
+        self
+    }
+
     pub fn add(&mut self, found: Found) {
-        let is_within = found.date >= self.from && self.horizon.is_none_or(|it| found.date < it);
-        if !is_within {
+        let Found { date, id, .. } = found;
+        if !is_within(self.from, self.horizon, Place { date, id }) {
             return;
         }
         if self.entries.len() >= self.limit {
@@ -134,7 +176,7 @@ impl Gathering {
         });
     }
 
-    /// Lowers the horizon, so that about half of it is left. Events of one date stay together, however many they are.
+    /// Lowers the horizon, so that about half of it is left.
     fn shrink(&mut self) {
         self.merge();
         let middle = self.entries.len() / 2;
@@ -143,15 +185,19 @@ impl Gathering {
         }
         let (_, entry, _) = self
             .entries
-            .select_nth_unstable_by_key(middle, |it| it.date);
-        let horizon = entry.date;
-        let first = self.entries.iter().map(|it| it.date).min();
+            .select_nth_unstable_by_key(middle, Entry::place);
+        let horizon = if self.whole_dates {
+            Place::before(entry.date)
+        } else {
+            entry.place()
+        };
+        let first = self.entries.iter().map(Entry::place).min();
         if first.is_none_or(|first| first >= horizon) {
             self.limit = self.limit.saturating_mul(2);
             return;
         }
         self.horizon = Some(horizon);
-        self.entries.retain(|it| it.date < horizon);
+        self.entries.retain(|it| it.place() < horizon);
     }
 
     /// Copies of one event become one entry, in the order in which they are looked for.
@@ -172,9 +218,14 @@ impl Gathering {
         self.merge();
         Band {
             entries: self.entries,
+            from: self.from,
             horizon: self.horizon,
         }
     }
+}
+
+fn is_within(from: Place, horizon: Option<Place>, place: Place) -> bool {
+    place >= from && horizon.is_none_or(|horizon| place < horizon)
 }
 
 /// Everything that is on the topics of a span of dates.
@@ -182,13 +233,24 @@ impl Gathering {
 pub struct Band {
     /// In the order of topic and id.
     entries: Vec<Entry>,
-    horizon: Option<i64>,
+    from: Place,
+    horizon: Option<Place>,
 }
 
 impl Band {
-    /// Nothing is known of events of this date or later; of all, if there is none.
-    pub fn horizon(&self) -> Option<i64> {
+    /// Nothing is known of what is before this.
+    pub fn from(&self) -> Place {
+        self.from
+    }
+
+    /// Nor of what is from here on; if there is none, all of that is known.
+    pub fn horizon(&self) -> Option<Place> {
         self.horizon
+    }
+
+    /// Whether it tells of an event that stands there.
+    pub fn covers(&self, place: Place) -> bool {
+        is_within(self.from, self.horizon, place)
     }
 
     /// The table has this event: whether the topic has it too.
@@ -262,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_is_there_missing_doubled_and_foreign_is_told() {
-        let mut gathering = Gathering::new(0, 100);
+        let mut gathering = Gathering::new(Place::before(0), 100);
         for id in [1, 2, 2, 3] {
             gathering.add(found(id, 10));
         }
@@ -288,13 +350,15 @@ mod tests {
     /// Whatever the limit and the order: bands that follow each other have every event once, as one large band has.
     #[test]
     fn bands_follow_each_other_without_gap_or_overlap() {
-        for limit in [2, 3, 7, 50, 10_000] {
+        let limits = [2, 3, 7, 50, 10_000];
+        let kinds = limits.map(|limit| [(limit, false), (limit, true)]);
+        for (limit, whole_dates) in kinds.into_iter().flatten() {
             let all: Vec<Found> = (0..500_u32)
                 .map(|n| found(u128::from(n % 400), i64::from(n % 400 * 7919 % 97)))
                 .collect();
-            let (mut from, mut all_found) = (i64::MIN, Vec::new());
+            let (mut from, mut all_found) = (Place::before(i64::MIN), Vec::new());
             loop {
-                let mut gathering = Gathering::new(from, limit);
+                let mut gathering = Gathering::new(from, limit).of_whole_dates(whole_dates);
                 for it in &all {
                     gathering.add(*it);
                 }
@@ -317,8 +381,26 @@ mod tests {
     }
 
     #[test]
-    fn many_events_of_one_date_are_in_one_band() {
-        let mut gathering = Gathering::new(0, 4);
+    fn many_events_of_one_date_are_divided_by_their_ids() {
+        let mut gathering = Gathering::new(Place::before(0), 10);
+        for id in (0..1000).rev() {
+            gathering.add(found(id, 5));
+        }
+        let mut band = gathering.finish();
+        assert!(band.foreign().count() <= 10);
+        let (first, last) = (found(0, 5), found(999, 5));
+        let place = |it: Found| Place {
+            date: it.date,
+            id: it.id,
+        };
+        assert!(band.covers(place(first)) && !band.covers(place(last)));
+        assert!(band.has(0, first.id));
+        assert_eq!(band.horizon().map(|it| it.date), Some(5));
+    }
+
+    #[test]
+    fn where_ids_have_another_order_the_events_of_one_date_are_in_one_band() {
+        let mut gathering = Gathering::new(Place::before(0), 4).of_whole_dates(true);
         for id in 0..100 {
             gathering.add(found(id, 5));
         }

@@ -12,10 +12,21 @@ pub enum Skip {
     Update,
     Delete,
     Truncate,
+    /// By a rule of the user's filter.
+    Filtered,
+    /// No route takes it, and that is allowed.
+    Unrouted,
 }
 
 impl Skip {
-    pub const ALL: [Skip; 4] = [Skip::Sentinel, Skip::Update, Skip::Delete, Skip::Truncate];
+    pub const ALL: [Skip; 6] = [
+        Skip::Sentinel,
+        Skip::Update,
+        Skip::Delete,
+        Skip::Truncate,
+        Skip::Filtered,
+        Skip::Unrouted,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -23,6 +34,8 @@ impl Skip {
             Skip::Update => "update",
             Skip::Delete => "delete",
             Skip::Truncate => "truncate",
+            Skip::Filtered => "filtered",
+            Skip::Unrouted => "unrouted",
         }
     }
 }
@@ -48,16 +61,20 @@ pub fn skipped(change: Change) -> Option<Skip> {
     }
 }
 
+/// Whether the row is an action's sentinel: nothing else about it matters, not even a column that would fail.
+pub fn is_sentinel(row: &Row, roles: &Roles) -> bool {
+    *roles.cell(row, Role::EventType) == Value::Null
+}
+
 /// Decides. `delivered` is not looked at: a row that in-process handlers have seen already is published like any other.
 pub fn classify<'r>(row: &'r Row, roles: &Roles) -> Disposition<'r> {
     if let Some(skip) = skipped(row.change) {
         return Disposition::Skip(skip);
     }
-    let cells = Cells { row, roles };
-    // First of all: nothing else about a sentinel matters, not even a column that would fail.
-    if *cells.get(Role::EventType) == Value::Null {
+    if is_sentinel(row, roles) {
         return Disposition::Skip(Skip::Sentinel);
     }
+    let cells = Cells { row, roles };
     match event(&cells) {
         Ok(event) => Disposition::Keep(event),
         Err(failure) => Disposition::Fail(failure),

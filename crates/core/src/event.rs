@@ -61,7 +61,7 @@ impl Role {
     }
 
     /// A table may lack its column: no event needs it.
-    fn may_be_missing(self) -> bool {
+    pub(crate) fn may_be_missing(self) -> bool {
         matches!(self, Role::ModelId | Role::ModelType)
     }
 
@@ -102,6 +102,12 @@ impl Outbox {
         }
     }
 
+    /// The part that a column plays, if any.
+    pub fn role(&self, column: &str) -> Option<Role> {
+        let plays = |role: &Role| self.columns[*role as usize] == column;
+        Role::ALL.into_iter().find(plays)
+    }
+
     /// Finds the role columns of one definition of the table, once.
     pub fn bind(&self, table: &Table) -> Result<Roles, MissingColumns> {
         let found = self
@@ -139,6 +145,11 @@ impl Roles {
             None => &NULL,
         }
     }
+
+    /// The place of the column that plays a role.
+    pub fn index(&self, role: Role) -> Option<usize> {
+        self.0[role as usize]
+    }
 }
 
 /// Text of a cell: as it was received, or a uuid in its canonical form.
@@ -146,6 +157,12 @@ impl Roles {
 pub enum Text<'r> {
     Plain(&'r str),
     Uuid([u8; 36]),
+}
+
+impl Text<'_> {
+    pub(crate) fn uuid(bytes: &[u8; 16]) -> Text<'static> {
+        Text::Uuid(hyphenated(bytes))
+    }
 }
 
 impl Deref for Text<'_> {
@@ -256,7 +273,7 @@ pub(crate) fn unfit(role: Role, what: impl fmt::Display) -> Failure {
     Failure::bad_payload(format!("column {} {what}", role.name()))
 }
 
-fn hyphenated(bytes: &[u8; 16]) -> [u8; 36] {
+pub(crate) fn hyphenated(bytes: &[u8; 16]) -> [u8; 36] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [b'-'; 36];
     let mut places = (0..36).filter(|place| ![8, 13, 18, 23].contains(place));

@@ -11,7 +11,24 @@ use bytes::Bytes;
 pub struct Address {
     pub topic: Arc<str>,
     pub key: Option<Bytes>,
+    /// None: the one that the key leads to.
+    pub partition: Option<i32>,
+    /// In milliseconds since 1970; none: when it is sent.
+    pub timestamp: Option<i64>,
     pub headers: Vec<(Arc<str>, Bytes)>,
+}
+
+impl Address {
+    /// A topic alone.
+    pub fn of(topic: impl Into<Arc<str>>) -> Address {
+        Address {
+            topic: topic.into(),
+            key: None,
+            partition: None,
+            timestamp: None,
+            headers: Vec::new(),
+        }
+    }
 }
 
 /// What the value's bytes are, for sinks that show them to people.
@@ -23,10 +40,10 @@ pub enum Content {
 
 /// The id of the event that a message is of, for a sentence about it: the value may be in a form that does not tell. One
 /// of usual length costs no allocation.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Id(Form);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Form {
     Short { text: [u8; SHORT], length: usize },
     Long(Box<str>),

@@ -1,181 +1,25 @@
-//! From an event to its address: the templates of topic and key.
+//! From a row to its address: which routes take it, and the topic, key and headers that each gives it.
 
-use std::fmt;
+mod key;
+
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::{Event, Role};
+use crate::event::Roles;
 use crate::failure::{Failure, Kind};
 use crate::instant::Instant;
+use crate::json;
 use crate::message::Address;
+use crate::pattern::Condition;
+use crate::row::{Row, Table, Value};
+use crate::template::{BadTemplate, NoColumn, Place, Template};
 
-/// A template could not be understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadTemplate {
-    pub template: String,
-    pub reason: String,
-}
-
-impl fmt::Display for BadTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "template \"{}\": {}", self.template, self.reason)
-    }
-}
-
-/// Text with places that an event fills: `{column}`; `{a|b}` is the first that is not null; `{a|"text"}` has a last resort.
-#[derive(Debug, Clone)]
-pub struct Template {
-    parts: Vec<Part>,
-}
-
-#[derive(Debug, Clone)]
-enum Part {
-    Literal(String),
-    /// The columns to look at, in order, and what to write if all are null.
-    First(Vec<Role>, Option<String>),
-}
-
-impl Template {
-    pub fn parse(template: &str) -> Result<Template, BadTemplate> {
-        let bad = |reason: String| BadTemplate {
-            template: template.to_owned(),
-            reason,
-        };
-        let mut parts = Vec::new();
-        let mut rest = template;
-        while let Some(open) = rest.find(['{', '}']) {
-            let (literal, place) = rest.split_at(open);
-            if !literal.is_empty() {
-                parts.push(Part::Literal(literal.to_owned()));
-            }
-            let place = place
-                .strip_prefix('{')
-                .ok_or_else(|| bad("a } without its {".into()))?;
-            let end = closing(place).ok_or_else(|| bad("a { without its }".into()))?;
-            let (inside, after) = place.split_at(end);
-            parts.push(first(inside).map_err(bad)?);
-            rest = after.strip_prefix('}').unwrap_or_default();
-        }
-        if !rest.is_empty() {
-            parts.push(Part::Literal(rest.to_owned()));
-        }
-        Ok(Template { parts })
-    }
-
-    /// What every text that an event makes of it begins with, and whether that is all of it.
-    fn beginning(&self) -> (&str, bool) {
-        match self.parts.as_slice() {
-            [Part::Literal(text)] => (text, true),
-            [Part::Literal(text), ..] => (text, false),
-            _ => ("", false),
-        }
-    }
-
-    fn render(&self, event: &Event<'_>, into: &mut String) -> Result<(), Failure> {
-        into.clear();
-        for part in &self.parts {
-            match part {
-                Part::Literal(text) => into.push_str(text),
-                Part::First(roles, last) => {
-                    let written = roles.iter().any(|role| write(*role, event, into));
-                    match last {
-                        _ if written => {}
-                        Some(text) => into.push_str(text),
-                        None => return Err(all_null(roles)),
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Where the place ends: the first `}` that is not inside quotes.
-fn closing(place: &str) -> Option<usize> {
-    let mut quoted = false;
-    place.char_indices().find_map(|(index, char)| match char {
-        '"' => {
-            quoted = !quoted;
-            None
-        }
-        '}' if !quoted => Some(index),
-        _ => None,
-    })
-}
-
-fn first(inside: &str) -> Result<Part, String> {
-    let (names, last) = match inside.find('"') {
-        None => (inside, None),
-        Some(quote) => {
-            let (names, text) = inside.split_at(quote);
-            let text = text
-                .strip_prefix('"')
-                .and_then(|text| text.strip_suffix('"'))
-                .filter(|text| !text.contains('"'))
-                .ok_or(
-                    "text in quotes must be the last in its braces, as in {model_id|\"none\"}",
-                )?;
-            let names = names
-                .strip_suffix('|')
-                .ok_or("text in quotes needs a column before it, as in {model_id|\"none\"}")?;
-            (names, Some(text.to_owned()))
-        }
-    };
-    let roles = names
-        .split('|')
-        .map(|name| Role::named(name.trim()).ok_or_else(|| unknown(name)))
-        .collect::<Result<Vec<Role>, String>>()?;
-    Ok(Part::First(roles, last))
-}
-
-fn unknown(name: &str) -> String {
-    let known = Role::ALL.map(Role::name).join(", ");
-    format!("no column \"{}\"; there are {known}", name.trim())
-}
-
-/// Writes the column's text; false if it is null.
-fn write(role: Role, event: &Event<'_>, into: &mut String) -> bool {
-    let text = match role {
-        Role::Id => Some(&event.id),
-        Role::Namespace => Some(&event.namespace),
-        Role::ActionId => Some(&event.action_id),
-        Role::ActionName => Some(&event.action_name),
-        Role::ActionParams => Some(&event.action_params),
-        Role::ModelId => event.model_id.as_ref(),
-        Role::ModelType => event.model_type.as_ref(),
-        Role::EventType => Some(&event.event_type),
-        Role::Payload => Some(&event.payload),
-        Role::StartedDate => return write_date(event.started_date, into),
-        Role::CompletionDate => return write_date(event.completion_date, into),
-        Role::EventDate => return write_date(event.event_date, into),
-        Role::Delivered => {
-            into.push_str(if event.delivered.is_set() {
-                "true"
-            } else {
-                "false"
-            });
-            return true;
-        }
-    };
-    if let Some(text) = text {
-        into.push_str(text);
-    }
-    text.is_some()
-}
-
-fn write_date(micros: i64, into: &mut String) -> bool {
-    fmt::Write::write_fmt(into, format_args!("{}", Instant(micros))).is_ok()
-}
-
-fn all_null(roles: &[Role]) -> Failure {
-    let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
-    let verb = if names.len() == 1 { "is" } else { "are all" };
-    Failure::new(
-        Kind::Unroutable,
-        format!("{} {verb} null, and the route needs it", names.join(", ")),
-    )
-}
+pub use key::IdForm;
+use key::Key;
 
 /// The topics that a route can lead to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -185,40 +29,131 @@ pub enum Topics {
     Beginning(String),
 }
 
-/// One way from an event to a topic.
+/// What becomes of an event that no route takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unrouted {
+    #[default]
+    Fail,
+    Skip,
+}
+
+/// W3C's headers of a trace: columns of these names become headers.
+const TRACE: [&str; 2] = ["traceparent", "tracestate"];
+
+/// One way from a row to a topic.
 #[derive(Debug)]
 pub struct Route {
+    number: usize,
+    condition: Condition,
     topic: Template,
-    key: Option<Template>,
+    key: Key,
+    partition: Option<Template>,
+    timestamp: Option<Template>,
+    headers: Vec<(Arc<str>, Header)>,
+    headers_from: Option<Place>,
+    carries_trace: bool,
+    /// The columns of a trace that the table has and no header of ours stands for.
+    trace: Vec<(Arc<str>, Place)>,
     buffer: String,
-    /// Events mostly go where the one before them went: its name is shared instead of made again.
+    /// Rows mostly go where the one before them went: its name is shared instead of made again.
     last_topic: Option<Arc<str>>,
-    /// Every message has them.
-    headers: Vec<(Arc<str>, Bytes)>,
+}
+
+#[derive(Debug, Clone)]
+enum Header {
+    Constant(Bytes),
+    Template(Template),
 }
 
 impl Route {
     /// An empty key template means messages without a key.
     pub fn parse(topic: &str, key: &str) -> Result<Route, BadTemplate> {
-        let key = match key {
-            "" => None,
-            key => Some(Template::parse(key)?),
-        };
         Ok(Route {
+            number: 1,
+            condition: Condition::default(),
             topic: Template::parse(topic)?,
-            key,
+            key: match key {
+                "" => Key::None,
+                key => Key::Template(Template::parse(key)?),
+            },
+            partition: None,
+            timestamp: None,
+            headers: Vec::new(),
+            headers_from: None,
+            carries_trace: true,
+            trace: Vec::new(),
             buffer: String::new(),
             last_topic: None,
-            headers: Vec::new(),
         })
     }
 
-    /// The same, with one more header on every message.
+    /// Which of the routes it is, from 1.
     #[must_use]
-    pub fn with_header(mut self, name: &str, value: &str) -> Route {
-        let value = Bytes::copy_from_slice(value.as_bytes());
-        self.headers.push((name.into(), value));
+    pub fn numbered(mut self, number: usize) -> Route {
+        self.number = number;
         self
+    }
+
+    /// The same way to another topic.
+    #[must_use]
+    pub fn to(mut self, topic: Template) -> Route {
+        self.topic = topic;
+        self
+    }
+
+    /// Takes only the rows for which the condition holds.
+    #[must_use]
+    pub fn taking(mut self, condition: Condition) -> Route {
+        self.condition = condition;
+        self
+    }
+
+    /// The key is the row's id in a form of Debezium's.
+    #[must_use]
+    pub fn keyed_by_id(mut self, form: IdForm) -> Route {
+        self.key = Key::id(form);
+        self
+    }
+
+    #[must_use]
+    pub fn with_partition(mut self, partition: Template) -> Route {
+        self.partition = Some(partition);
+        self
+    }
+
+    #[must_use]
+    pub fn with_timestamp(mut self, timestamp: Template) -> Route {
+        self.timestamp = Some(timestamp);
+        self
+    }
+
+    /// The same, with one more header on every message; it is left out where a place of it is null.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: Template) -> Route {
+        let header = match value.constant() {
+            Some(text) => Header::Constant(Bytes::copy_from_slice(text.as_bytes())),
+            None => Header::Template(value),
+        };
+        self.headers.push((name.into(), header));
+        self
+    }
+
+    /// Each member of the JSON object in this column becomes a header.
+    #[must_use]
+    pub fn with_headers_from(mut self, column: Place) -> Route {
+        self.headers_from = Some(column);
+        self
+    }
+
+    /// The columns of a trace are columns like others.
+    #[must_use]
+    pub fn without_trace(mut self) -> Route {
+        self.carries_trace = false;
+        self
+    }
+
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     pub fn topics(&self) -> Topics {
@@ -228,34 +163,182 @@ impl Route {
         }
     }
 
-    pub fn address(&mut self, event: &Event<'_>) -> Result<Address, Failure> {
-        let topic = self.topic(event)?;
-        let key = match &self.key {
-            None => None,
-            Some(template) => {
-                template.render(event, &mut self.buffer)?;
-                Some(Bytes::copy_from_slice(self.buffer.as_bytes()))
+    /// Finds its columns in a definition of the table; to be called before it sees rows of it.
+    pub fn bind(&mut self, table: &Table, roles: &Roles) -> Result<(), NoColumn> {
+        self.condition.bind(table, roles)?;
+        self.topic.bind(table, roles)?;
+        self.key.bind(table, roles)?;
+        for template in self.partition.iter_mut().chain(&mut self.timestamp) {
+            template.bind(table, roles)?;
+        }
+        for (_, header) in &mut self.headers {
+            if let Header::Template(template) = header {
+                template.bind(table, roles)?;
             }
-        };
-        Ok(Address {
-            topic,
-            key,
-            headers: self.headers.clone(),
-        })
+        }
+        if let Some(place) = &mut self.headers_from {
+            place.bind(table, roles)?;
+        }
+        self.bind_trace(table, roles)
     }
 
-    fn topic(&mut self, event: &Event<'_>) -> Result<Arc<str>, Failure> {
-        self.topic.render(event, &mut self.buffer)?;
+    fn bind_trace(&mut self, table: &Table, roles: &Roles) -> Result<(), NoColumn> {
+        self.trace.clear();
+        for name in TRACE {
+            let is_there = table.columns.iter().any(|column| column == name);
+            let is_set = self.headers.iter().any(|(header, _)| &**header == name);
+            if self.carries_trace && is_there && !is_set {
+                let mut place = Place::column(name);
+                place.bind(table, roles)?;
+                self.trace.push((name.into(), place));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the row goes; none if this route does not take it.
+    pub fn address(&mut self, row: &Row) -> Result<Option<Address>, Failure> {
+        if !self.takes(row)? {
+            return Ok(None);
+        }
+        let topic = self.topic(row)?;
+        Ok(Some(Address {
+            key: self.key.render(row, &topic, &mut self.buffer)?,
+            partition: self.partition(row)?,
+            timestamp: self.timestamp(row)?,
+            headers: self.headers(row)?,
+            topic,
+        }))
+    }
+
+    pub fn takes(&mut self, row: &Row) -> Result<bool, Failure> {
+        self.condition.holds(row, &mut self.buffer)
+    }
+
+    pub fn topic(&mut self, row: &Row) -> Result<Arc<str>, Failure> {
+        let topic: &str = if let Some(topic) = self.topic.constant() {
+            topic
+        } else {
+            self.topic.render(row, &mut self.buffer)?;
+            &self.buffer
+        };
         if let Some(last) = &self.last_topic
-            && **last == *self.buffer
+            && **last == *topic
         {
             return Ok(Arc::clone(last));
         }
-        legal(&self.buffer).map_err(|why| Failure::new(Kind::Unroutable, why))?;
-        let topic: Arc<str> = self.buffer.as_str().into();
+        legal(topic).map_err(|why| Failure::new(Kind::Unroutable, why))?;
+        let topic: Arc<str> = topic.into();
         self.last_topic = Some(Arc::clone(&topic));
         Ok(topic)
     }
+
+    pub fn key(&mut self, row: &Row) -> Result<Option<Bytes>, Failure> {
+        // Only one form has the topic's name in it.
+        let topic = match &self.key {
+            Key::Id(IdForm::JsonWithSchema { .. }, _) => self.topic(row)?,
+            _ => "".into(),
+        };
+        self.key.render(row, &topic, &mut self.buffer)
+    }
+
+    fn partition(&mut self, row: &Row) -> Result<Option<i32>, Failure> {
+        let Some(template) = &self.partition else {
+            return Ok(None);
+        };
+        template.render(row, &mut self.buffer)?;
+        let number = self.buffer.parse::<i32>().ok();
+        let number = number.filter(|number| *number >= 0);
+        number.map(Some).ok_or_else(|| {
+            let shown: String = self.buffer.chars().take(SHOWN).collect();
+            let why = format!("partition \"{shown}\" is not a whole number from 0");
+            Failure::new(Kind::Unroutable, why)
+        })
+    }
+
+    /// In milliseconds. A number is one of them; anything else is read as a date.
+    fn timestamp(&mut self, row: &Row) -> Result<Option<i64>, Failure> {
+        let Some(template) = &self.timestamp else {
+            return Ok(None);
+        };
+        template.render(row, &mut self.buffer)?;
+        let text = self.buffer.as_str();
+        let millis = text.parse::<i64>().ok().or_else(|| {
+            let moment = text.parse::<Instant>().ok()?;
+            Some(moment.0.div_euclid(1000))
+        });
+        // Kafka takes none from before 1970.
+        let millis = millis.filter(|millis| *millis >= 0);
+        millis.map(Some).ok_or_else(|| {
+            let shown: String = text.chars().take(SHOWN).collect();
+            let why = format!("timestamp \"{shown}\" is no date since 1970, nor milliseconds");
+            Failure::new(Kind::Unroutable, why)
+        })
+    }
+
+    fn headers(&mut self, row: &Row) -> Result<Vec<(Arc<str>, Bytes)>, Failure> {
+        let mut all = Vec::with_capacity(self.headers.len());
+        for (name, header) in &self.headers {
+            match header {
+                // How to leave out a header that would be carried on.
+                Header::Constant(value) if value.is_empty() && TRACE.contains(&&**name) => {}
+                Header::Constant(value) => all.push((Arc::clone(name), value.clone())),
+                Header::Template(template) => {
+                    if template.render_unless_null(row, &mut self.buffer)? {
+                        let value = Bytes::copy_from_slice(self.buffer.as_bytes());
+                        all.push((Arc::clone(name), value));
+                    }
+                }
+            }
+        }
+        if let Some(column) = &self.headers_from {
+            let spread = spread(column, row, &mut self.buffer)?;
+            let ours = |name: &str| self.headers.iter().any(|(known, _)| &**known == name);
+            all.extend(spread.into_iter().filter(|(name, _)| !ours(name)));
+        }
+        for (name, place) in &self.trace {
+            self.buffer.clear();
+            if !all.iter().any(|(known, _)| known == name) && place.write(row, &mut self.buffer)? {
+                all.push((
+                    Arc::clone(name),
+                    Bytes::copy_from_slice(self.buffer.as_bytes()),
+                ));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// So many characters of a bad value are told.
+const SHOWN: usize = 80;
+
+/// The members of a JSON object as headers: strings as text, null left out, anything else as it stands.
+fn spread(
+    column: &Place,
+    row: &Row,
+    buffer: &mut String,
+) -> Result<Vec<(Arc<str>, Bytes)>, Failure> {
+    let bad = |what: String| {
+        Failure::bad_payload(format!(
+            "column {column} {what}, and headers_from spreads a JSON object"
+        ))
+    };
+    let text = match column.cell(row) {
+        Value::Null => return Ok(Vec::new()),
+        Value::Text(text) => text,
+        other => return Err(bad(format!("is {}", other.kind()))),
+    };
+    let members = json::members(text).map_err(|error| bad(format!("is not JSON ({error})")))?;
+    let members = members.ok_or_else(|| bad("is JSON but no object".into()))?;
+    let mut all = Vec::with_capacity(members.len());
+    for (name, value) in members {
+        buffer.clear();
+        let written = json::write(value, buffer);
+        if written.map_err(|error| bad(format!("has a bad text ({error})")))? {
+            all.push((name.into(), Bytes::copy_from_slice(buffer.as_bytes())));
+        }
+    }
+    Ok(all)
 }
 
 /// Kafka's own rule for topic names (its manual: letters, digits, `.`, `_`, `-`; at most 249; not `.` or `..`).
@@ -278,162 +361,4 @@ pub fn legal(topic: &str) -> Result<(), String> {
     Err(format!(
         "topic name \"{shown}\" {why}, so Kafka would refuse it"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::event::Text;
-
-    fn event<'r>(model_id: Option<&'r str>, namespace: &'r str) -> Event<'r> {
-        Event {
-            id: Text::Plain("id-1"),
-            namespace: Text::Plain(namespace),
-            action_id: Text::Plain("action-1"),
-            action_name: Text::Plain("Open"),
-            action_params: Text::Plain("{}"),
-            started_date: 0,
-            completion_date: 0,
-            model_id: model_id.map(Text::Plain),
-            model_type: None,
-            event_type: Text::Plain("Opened"),
-            payload: Text::Plain("{}"),
-            event_date: 0,
-            delivered: crate::event::Flag::Bool(false),
-        }
-    }
-
-    fn address(
-        topic: &str,
-        key: &str,
-        event: &Event<'_>,
-    ) -> Result<(String, Option<String>), String> {
-        let mut route = Route::parse(topic, key).map_err(|e| e.to_string())?;
-        let address = route.address(event).map_err(|f| f.to_string())?;
-        let key = address
-            .key
-            .map(|key| String::from_utf8(key.to_vec()).expect("text"));
-        Ok((address.topic.to_string(), key))
-    }
-
-    #[test]
-    fn the_default_route_keys_by_model_and_else_by_action() {
-        let route = |model| {
-            address(
-                "ekbatan.{namespace}",
-                "{model_id|action_id}",
-                &event(model, "shop"),
-            )
-        };
-        assert_eq!(
-            route(Some("w-1")),
-            Ok(("ekbatan.shop".into(), Some("w-1".into())))
-        );
-        assert_eq!(
-            route(None),
-            Ok(("ekbatan.shop".into(), Some("action-1".into())))
-        );
-    }
-
-    #[test]
-    fn an_empty_text_is_not_null() {
-        assert_eq!(
-            address("t", "{model_id|action_id}", &event(Some(""), "shop")),
-            Ok(("t".into(), Some(String::new())))
-        );
-    }
-
-    #[test]
-    fn a_last_resort_is_written_when_all_are_null() {
-        assert_eq!(
-            address("t.{model_type|\"no}ne\"}", "", &event(None, "shop"))
-                .map_err(|e| e.contains("no}ne")),
-            Err(true)
-        );
-        assert_eq!(
-            address(
-                "t.{model_type|model_id|\"none\"}.x",
-                "",
-                &event(None, "shop")
-            ),
-            Ok(("t.none.x".into(), None))
-        );
-    }
-
-    #[test]
-    fn null_with_nothing_left_fails_the_row() {
-        let says = address("t", "{model_id|model_type}", &event(None, "shop")).expect_err("null");
-        assert_eq!(
-            says,
-            "unroutable: model_id, model_type are all null, and the route needs it"
-        );
-    }
-
-    #[test]
-    fn dates_and_booleans_have_a_text() {
-        let (topic, key) =
-            address("t{delivered}", "{event_date}", &event(None, "shop")).expect("fine");
-        assert_eq!(
-            (topic.as_str(), key.as_deref()),
-            ("tfalse", Some("1970-01-01T00:00:00.000000Z"))
-        );
-    }
-
-    #[test]
-    fn a_template_that_cannot_be_understood_says_why() {
-        for (template, why) in [
-            ("a{", "a { without its }"),
-            ("a}b", "a } without its {"),
-            ("{tenant}", "no column \"tenant\"; there are id, namespace"),
-            ("{}", "no column \"\""),
-            ("{\"x\"}", "needs a column before it"),
-            ("{id|\"x\"|namespace}", "must be the last"),
-        ] {
-            let says = Template::parse(template).expect_err(template).to_string();
-            assert!(says.contains(why), "{says}");
-        }
-    }
-
-    #[test]
-    fn the_topics_of_a_route_are_known_before_any_event() {
-        let topics = |template| Route::parse(template, "").expect("fine").topics();
-        assert_eq!(topics("events"), Topics::Only("events".into()));
-        for (template, beginning) in [
-            ("ekbatan.{namespace}", "ekbatan."),
-            ("a-{namespace}.b", "a-"),
-            ("{namespace}.b", ""),
-        ] {
-            assert_eq!(topics(template), Topics::Beginning(beginning.into()));
-        }
-    }
-
-    #[test]
-    fn a_topic_name_that_kafka_would_refuse_fails_the_row() {
-        for namespace in ["a b", "ä", "a/b", &"x".repeat(300)] {
-            let says = address("{namespace}", "", &event(None, namespace)).expect_err("illegal");
-            assert!(says.starts_with("unroutable: topic name"), "{says}");
-        }
-        assert!(address("{namespace}", "", &event(None, "..")).is_err());
-        assert!(address("{namespace}", "", &event(None, "a.B_c-9")).is_ok());
-    }
-
-    #[test]
-    fn a_header_of_the_route_is_on_every_message() {
-        let route = Route::parse("t", "").expect("fine");
-        let mut route = route.with_header("replay", "7");
-        for _ in 0..2 {
-            let address = route.address(&event(None, "shop")).expect("fine");
-            let wanted: (Arc<str>, Bytes) = ("replay".into(), Bytes::from_static(b"7"));
-            assert_eq!(address.headers, [wanted]);
-        }
-    }
-
-    #[test]
-    fn the_topic_of_an_event_is_its_own_even_after_another() {
-        let mut route = Route::parse("{namespace}", "").expect("fine");
-        for namespace in ["a", "a", "b", "a"] {
-            let address = route.address(&event(None, namespace)).expect("fine");
-            assert_eq!(&*address.topic, namespace);
-        }
-    }
 }

@@ -9,18 +9,35 @@ use crate::trouble::Trouble;
 
 /// What became of messages.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved on at once; a box would cost an allocation each"
+)]
 pub enum Report {
     /// The broker has it for good.
     Delivered(Ticket),
-    /// The broker will never take it: why, and the message itself. The run ends with it, and the sink is dropped, so that
-    /// nothing of its key goes out before it.
-    Refused(Ticket, Message, Kind, String),
+    /// The broker will never take it; the message itself comes back. Unless the sink was told to go on behind a refusal of this
+    /// kind, the run ends with it, and the sink is dropped, so that nothing of its key goes out before it.
+    Refused(Ticket, Message, Refusal),
     /// A message that came back unsent may fit now.
     Room,
 }
 
+/// Why a broker will never take a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub kind: Kind,
+    pub why: String,
+    /// A message behind it, for the same topic, has been delivered.
+    pub overtaken: bool,
+}
+
 /// A message that was not taken, given back whole.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "moved on at once; a box would cost an allocation each"
+)]
 pub enum Unsent<E> {
     /// Not now (the queue is full, or its topic is still being looked up): try again after the next report.
     Later(Message, Ticket),

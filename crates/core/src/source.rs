@@ -47,6 +47,11 @@ pub trait Source: Send {
         std::future::pending()
     }
 
+    /// Whether this may still turn out to be another log than the one that the position belongs to: what comes next will tell.
+    fn is_doubtful(&self) -> bool {
+        false
+    }
+
     /// When the transaction of the last row was committed, in microseconds since 1970; none where the log does not tell.
     fn committed_at(&self) -> Option<i64> {
         None

@@ -30,6 +30,8 @@ pub struct Window {
     pub after: Option<Key>,
     /// Events whose columns have just these values, as the database writes them as text.
     pub equal: Vec<(String, String)>,
+    /// Events with one of these ids, as messages have them; with any, if none is named.
+    pub ids: Vec<String>,
 }
 
 impl Window {

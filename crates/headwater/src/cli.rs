@@ -3,9 +3,11 @@
 mod adopt;
 mod audit;
 mod check;
+mod dead_letters;
 mod demo;
 mod init;
 mod peek;
+mod progress;
 mod recover;
 mod replay;
 mod run;
@@ -42,11 +44,14 @@ enum Command {
     Demo(demo::Args),
     /// Look at everything that `run` will need, and say what mends it; changes nothing
     Check {
+        /// Print the configuration in full instead: presets written out, defaults filled in, secrets as ***
+        #[arg(long)]
+        show_config: bool,
         /// How to print the findings
         #[arg(long, value_enum, default_value_t = Format::Text)]
         format: Format,
     },
-    /// Make what `run` needs: publication, slot, positions topic, first position record; a second call changes nothing
+    /// Make what `run` needs: publication, slot, positions topic, first position record, the topics that rows lead to; what is there stays as it is
     Init {
         /// Print what would be done, SQL included, and which rights suffice for it; do nothing
         #[arg(long)]
@@ -75,6 +80,9 @@ enum Command {
     },
     /// Publish a part of the table again, beside a running pipeline, each message with the header `headwater-replay`
     Replay(replay::Args),
+    /// What could not be published: list it, look at it, publish it after all
+    #[command(subcommand)]
+    DeadLetters(dead_letters::Command),
     /// Begin at the position that the slot itself has (MySQL, MariaDB: at the end of the log), after a person decided so
     Adopt {
         /// Begin behind this position instead (MySQL, MariaDB): GTIDs, or `FILE:OFFSET`
@@ -91,7 +99,7 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Compare the table with the topics: what is missing, doubled, foreign; changes nothing
+    /// Compare the table with the topics: what is missing, dead-lettered, doubled, foreign; changes nothing
     Audit {
         /// Events of this date or later [default: all]
         #[arg(long, value_name = "TIME")]
@@ -179,7 +187,10 @@ fn command(cli: Cli) -> Result<(), Exit> {
         .map_err(|e| Exit::Unexpected(format!("the runtime could not be started: {e}")))?;
     let done = match cli.command {
         Command::Demo(args) => runtime.block_on(demo::demo(&args)),
-        Command::Check { format } => {
+        Command::Check {
+            show_config: true, ..
+        } => load(cli.config.as_deref()).map(|config| check::show(&config)),
+        Command::Check { format, .. } => {
             runtime.block_on(check::check(&load(cli.config.as_deref())?, format))
         }
         Command::Init { dry_run } => {
@@ -195,6 +206,10 @@ fn command(cli: Cli) -> Result<(), Exit> {
         Command::Replay(args) => {
             let file = cli.config.as_deref();
             runtime.block_on(replay::replay(&load(file)?, &args, file))
+        }
+        Command::DeadLetters(command) => {
+            let config = load(cli.config.as_deref())?;
+            runtime.block_on(dead_letters::dead_letters(&config, &command))
         }
         Command::Adopt { at } => {
             runtime.block_on(adopt::adopt(&load(cli.config.as_deref())?, at.as_deref()))

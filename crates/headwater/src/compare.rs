@@ -5,7 +5,9 @@
 mod account;
 mod missing;
 mod published;
+mod unsent;
 
 pub use account::{Account, Order, compare};
 pub use missing::{Found, Missing};
-pub use published::{Encoders, Published};
+pub use published::{Bands, Encoders, Published, beginning};
+pub use unsent::Unsent;

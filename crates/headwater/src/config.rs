@@ -11,6 +11,7 @@ mod quantity;
 mod reference;
 mod schema;
 mod secret;
+mod show;
 mod url;
 mod written;
 
@@ -20,13 +21,15 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 pub use check::{
-    Admin, Compression, Config, Database, Encode, Kafka, KafkaTls, KafkaTlsMode, Listen, Log,
-    LogFormat, LogLevel, MySql, PasswordLogin, PositionStore, Postgres, Property, Route, Sasl,
-    SaslMechanism, SinkKind, Snapshot, Tls, Token, TokenLogin,
+    Admin, Compression, Condition, Config, Database, Encode, Kafka, KafkaTls, KafkaTlsMode,
+    KeyFormat, Listen, Log, LogFormat, LogLevel, MySql, PasswordLogin, PositionStore, Postgres,
+    Property, Route, Sasl, SaslMechanism, SinkKind, Snapshot, Tls, Token, TokenLogin, TopicRule,
+    WhenStopped,
 };
-pub use problem::ConfigError;
+pub use problem::{ConfigError, Located};
 pub use schema::SchemaFiles;
 pub use secret::Password;
+pub use show::toml;
 pub use url::{Host, Listening};
 
 use problem::{Place, Problem};
@@ -54,6 +57,12 @@ pub fn load(path: Option<&Path>) -> Result<Config, ConfigError> {
     };
     let text = read(&file)?;
     parse(&text, &file, variables.into_iter())
+}
+
+/// The same configuration as it is written now.
+pub fn again(config: &Config) -> Result<Config, ConfigError> {
+    let file = config.file();
+    load((file != Path::new(NO_FILE)).then_some(file))
 }
 
 /// Reads a text as if it stood in `file`; relative paths are relative to that file's folder.

@@ -5,6 +5,7 @@ mod cli;
 mod clock;
 mod compare;
 mod config;
+mod dead_letters;
 mod demo;
 mod metrics;
 mod parts;

@@ -29,6 +29,8 @@ enum Read {
     One(fn(&Figures, i64) -> Option<f64>),
     /// One for each of the label's values.
     Each(fn(&Figures) -> Vec<u64>),
+    /// One for each rule of the filter that has skipped a row.
+    Filtered,
     Latency,
 }
 
@@ -105,10 +107,26 @@ const METRICS: &[Metric] = &[
         read: Read::Each(|it| it.tally.skipped.to_vec()),
     },
     Metric {
+        name: "headwater_filtered_total", kind: "counter", label: Some(("rule", || vec!["skip[1]", "only"])),
+        meaning: "Rows that a rule of `[filter]` skipped, for each rule that skipped any; their sum is in \
+                  `headwater_skipped_total` too.",
+        read: Read::Filtered,
+    },
+    Metric {
         name: "headwater_failed_total", kind: "counter", label: Some(("kind", kinds)),
-        meaning: "Rows that cannot be published. With `failure.policy = \"stop\"` the first one ends the process with exit \
-                  code 3, so look at that rather than at this.",
+        meaning: "Rows that cannot be published, and messages that the broker refused. Where `[failure]` says `stop` the first one \
+                  ends the process with exit code 3 (or it holds), so look at that rather than at this.",
         read: Read::Each(|it| it.tally.failed.to_vec()),
+    },
+    Metric {
+        name: "headwater_dead_letters_total", kind: "counter", label: Some(("kind", kinds)),
+        meaning: "Dead letters that the broker has, by what was wrong with the row or its message.",
+        read: Read::Each(|it| it.tally.dead_letters.to_vec()),
+    },
+    Metric {
+        name: "headwater_holding", kind: "gauge", label: None,
+        meaning: "1 while a row that cannot be published is waited for to be mended (`failure.when_stopped = \"hold\"`); else 0.",
+        read: Read::One(|it, _| known(u64::from(it.is_holding()))),
     },
     Metric {
         name: "headwater_unknown_members_total", kind: "counter", label: None,
@@ -222,6 +240,11 @@ impl Page<'_> {
                     self.sample(name, &format!(",{label}=\"{value}\""), number(count));
                 }
             }
+            Read::Filtered => {
+                for (rule, count) in figures.tally.filtered() {
+                    self.sample(name, &format!(",rule=\"{rule}\""), number(count));
+                }
+            }
             Read::Latency => self.histogram(name, &figures.tally.latency),
         }
     }
@@ -258,6 +281,8 @@ impl Page<'_> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use headwater_core::filter::Rule;
+
     use super::*;
     use crate::pipeline::Board;
 
@@ -266,6 +291,7 @@ mod tests {
         board.show(|it| {
             it.tally.rows = 12;
             it.tally.skipped[Skip::Update as usize] = 2;
+            it.tally.filtered[Rule::Skip(1).index()] = 3;
             it.tally.reconnects[Cause::Unanswered as usize] = 1;
             it.tally.latency.add(1_500);
             it.tally.latency.add(3_000_000);
@@ -284,6 +310,7 @@ mod tests {
             "headwater_ready{pipeline=\"shop\"} 0",
             "headwater_skipped_total{pipeline=\"shop\",reason=\"update\"} 2",
             "headwater_skipped_total{pipeline=\"shop\",reason=\"sentinel\"} 0",
+            "headwater_filtered_total{pipeline=\"shop\",rule=\"skip[2]\"} 3",
             "headwater_failed_total{pipeline=\"shop\",kind=\"too_large\"} 0",
             "headwater_reconnects_total{pipeline=\"shop\",cause=\"unanswered\"} 1",
             "headwater_delivery_seconds_bucket{pipeline=\"shop\",le=\"0.001\"} 0",

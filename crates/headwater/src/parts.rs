@@ -1,8 +1,11 @@
 //! Makes the parts of a pipeline out of its configuration.
 
+pub mod columns;
 mod encoder;
 mod outlet;
 mod replay;
+mod route;
+mod watched;
 
 use std::sync::Arc;
 
@@ -16,11 +19,13 @@ use headwater_source::{
 };
 
 use crate::config::{self, Config, ConfigError};
-use crate::pipeline::{Bound, Preparer};
+use crate::pipeline::{Bound, Letters, Preparer};
 
 pub use encoder::{Broken, NoEncoder, encoder};
 pub use outlet::{AnyPositions, AnySink, Outlet, form};
-pub use replay::replayer;
+pub use replay::{replayer, replayer_of};
+pub use route::{filter, routes};
+pub use watched::Watched;
 
 /// The database of a configuration, as its source knows it.
 pub enum Database {
@@ -51,6 +56,15 @@ pub async fn part(database: &Database, window: &Window) -> Result<Part, NoPart> 
         Database::Postgres(settings) => postgres::part(settings, window).await,
         Database::MySql(settings) => mysql::part(settings, window).await,
         Database::Sqlite(settings) => sqlite::part(settings, window).await,
+    }
+}
+
+/// Which database it is, in words that are the same for the same one.
+pub async fn which(database: &Database) -> Result<String, headwater_source::Error> {
+    match database {
+        Database::Postgres(settings) => postgres::which(settings).await,
+        Database::MySql(settings) => mysql::which(settings).await,
+        Database::Sqlite(settings) => Ok(sqlite::which(settings)),
     }
 }
 
@@ -130,10 +144,8 @@ fn tls(tls: &config::Tls) -> Result<Tls, ConfigError> {
 
 /// The topics that events can go to.
 pub fn topics(config: &Config) -> Result<Vec<Topics>, ConfigError> {
-    let routes = config.routes().iter();
-    routes
-        .map(|it| route(it).map(|route| route.topics()))
-        .collect()
+    let routes = routes(config)?;
+    Ok(routes.iter().map(Route::topics).collect())
 }
 
 /// What administrators have to grant, server by server; found without asking any of them.
@@ -142,7 +154,10 @@ pub fn rights(
     database: &Database,
     outlet: &Outlet,
 ) -> Result<Vec<Rights>, ConfigError> {
-    let topics = topics(config)?;
+    let mut topics = topics(config)?;
+    if config.failure().policy.kinds().next().is_some() {
+        topics.push(Topics::Only(config.failure().topic.clone()));
+    }
     let source = match database {
         Database::Postgres(settings) => Some(postgres::rights(settings)),
         Database::MySql(settings) => Some(mysql::rights(settings)),
@@ -163,16 +178,23 @@ pub fn preparer(config: &Config) -> Result<Preparer, ConfigError> {
 
 /// The same around an encoder that is there already.
 pub fn preparer_with(config: &Config, encoder: Encoder) -> Result<Preparer, ConfigError> {
-    let routes = config.routes().iter().map(route);
-    let routes = routes.collect::<Result<Vec<Route>, ConfigError>>()?;
-    Ok(Preparer::new(outbox(), encoder, routes))
+    let preparer = Preparer::new(outbox(), encoder, routes(config)?);
+    Ok(preparer.choosing(filter(config)?, config.unrouted()))
 }
 
-/// A bad template is told with the line of the key that holds it.
-fn route(route: &config::Route) -> Result<Route, ConfigError> {
-    let (topic, key) = (route.topic.value(), route.key.value());
-    Route::parse(topic, "").map_err(|bad| route.topic.problem(bad))?;
-    Route::parse(topic, key).map_err(|bad| route.key.problem(bad))
+/// What becomes of rows that cannot be published.
+pub fn letters(config: &Config) -> Letters {
+    let failure = config.failure();
+    Letters {
+        policy: failure.policy,
+        name: config.name().to_owned(),
+        topic: failure.topic.as_str().into(),
+    }
+}
+
+/// The topic of dead letters.
+pub fn dead_letter_topic(config: &Config) -> &str {
+    &config.failure().topic
 }
 
 pub fn bound(config: &Config) -> Bound {

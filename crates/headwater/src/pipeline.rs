@@ -3,6 +3,7 @@
 mod bound;
 mod ended;
 mod figures;
+mod letters;
 mod memory;
 mod prepare;
 mod run;
@@ -13,9 +14,13 @@ mod supervise;
 mod tests;
 mod ticks;
 mod trial;
+mod unfit;
 
 pub use bound::Bound;
-pub use figures::{Board, Cause, Figures, Lag, Latency, Tally};
+pub use ended::Failed;
+pub use figures::{Board, Cause, Doing, Figures, Lag, Latency, Tally};
+pub use letters::Letters;
 pub use prepare::{Outcome, Preparer};
 pub use stop::{Ask, Stop};
 pub use supervise::{Destination, Done, Extent, NoRecord, NotRecovered, Pipeline, supervise};
+pub use unfit::Unfit;

@@ -242,9 +242,8 @@ mod tests {
         Message {
             id: "7".into(),
             address: Address {
-                topic: "shop".into(),
                 key: key.map(Bytes::from_static),
-                headers: Vec::new(),
+                ..Address::of("shop")
             },
             content,
             value: Bytes::from_static(value),

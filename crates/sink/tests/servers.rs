@@ -6,6 +6,7 @@ mod servers {
     mod absence;
     mod delivery;
     mod order;
+    mod passing;
     mod positions;
     mod refusal;
     mod rights;

@@ -12,7 +12,9 @@ const MIB: u64 = 1 << 20;
 pub(crate) struct Keys {
     /// About how much it holds.
     pub bytes: u64,
-    /// No id can be there twice.
+    /// Of whatever columns.
+    pub primary: bool,
+    /// No two rows can have both a date and an id in common.
     pub unique: bool,
     /// An index has the rows in the order in which they are read.
     pub ordered: bool,
@@ -31,6 +33,15 @@ pub(crate) fn order() -> String {
 }
 
 impl Keys {
+    /// What ALTER TABLE adds to make ids unique.
+    pub(crate) fn kind_to_add(self) -> &'static str {
+        if self.primary {
+            "UNIQUE"
+        } else {
+            "PRIMARY KEY"
+        }
+    }
+
     /// `table` as it stands in a sentence.
     pub(crate) fn findings(self, table: &str, mend: Mend) -> Vec<Finding> {
         let mut findings = Vec::new();
@@ -56,8 +67,8 @@ impl Keys {
         if let Some(unique) = mend.unique.filter(|_| !self.unique) {
             findings.push(Finding::warning(
                 format!(
-                    "table {table} has neither a primary key nor another unique key of its ids: one can be there twice, and of rows with the \
-                     same date and id some can be passed over when a snapshot goes on after an interruption"
+                    "table {table} has no unique key of its ids, nor of its dates and ids: an id can be there twice, and of rows with the same \
+                     date and id some can be passed over when a snapshot goes on after an interruption"
                 ),
                 unique,
             ));
@@ -74,6 +85,7 @@ mod tests {
 
     const SOUND: Keys = Keys {
         bytes: 1 << 30,
+        primary: true,
         unique: true,
         ordered: true,
     };

@@ -1,5 +1,6 @@
 //! The outbox of a MySQL or MariaDB database, by the binlog.
 
+mod answer;
 mod began;
 #[cfg(feature = "bench")]
 #[doc(hidden)]
@@ -53,14 +54,14 @@ use tracing::info;
 
 pub use flavor::Flavor;
 pub use gtid::{Gtid, GtidList, GtidSet, Gtids, MariaDbGtid, MySqlGtid, NotAGtid, Sid};
-pub use look::{each_latest, follow, latest};
+pub use look::{definition, each_latest, follow, latest};
 pub use position::{Identity, Last, Layout, LayoutColumn, Position, Prepared};
 pub use rights::rights;
 pub use settings::Settings;
 pub use setup::{Begun, check, count_events, init, named, present};
 pub use snapshot::Existing;
 pub(crate) use view::View;
-pub use view::part;
+pub use view::{part, which};
 
 use crate::Error;
 use crate::silence::Silence;
@@ -78,7 +79,16 @@ fn ident(name: &str) -> String {
 
 /// A text as an SQL literal; every session takes a backslash for what it is by default.
 fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+    let mut literal = String::with_capacity(text.len() + 2);
+    literal.push('\'');
+    for char in text.chars() {
+        if matches!(char, '\\' | '\'') {
+            literal.push('\\');
+        }
+        literal.push(char);
+    }
+    literal.push('\'');
+    literal
 }
 
 /// A MySQL or MariaDB database with an outbox.
@@ -307,6 +317,10 @@ impl Log {
 impl Source for Log {
     type Position = Position;
     type Error = Error;
+
+    fn is_doubtful(&self) -> bool {
+        self.rows.is_reading_again()
+    }
 
     async fn next(&mut self) -> Result<Item<Position>, Error> {
         loop {

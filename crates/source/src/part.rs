@@ -38,6 +38,27 @@ impl Part {
     }
 }
 
+/// A uuid in its canonical form, as its digits: what a database may be asked for that has a type of its own for it.
+pub(crate) fn uuid(id: &str) -> Option<String> {
+    let hyphens = [8, 13, 18, 23];
+    let fits = |(place, byte): (usize, u8)| match byte {
+        b'-' => hyphens.contains(&place),
+        other => other.is_ascii_hexdigit() && !hyphens.contains(&place),
+    };
+    let is_uuid = id.len() == 36 && id.bytes().enumerate().all(fits);
+    is_uuid.then(|| id.replace('-', ""))
+}
+
+/// A condition that the id is one of these literals; no row meets it without a single one.
+pub(crate) fn one_of(column: &str, literals: impl Iterator<Item = String>) -> String {
+    let literals: Vec<String> = literals.collect();
+    if literals.is_empty() {
+        "1 = 0".into()
+    } else {
+        format!("{column} IN ({})", literals.join(", "))
+    }
+}
+
 /// Why a part of the table is not read.
 #[derive(Debug, thiserror::Error)]
 pub enum NoPart {
@@ -58,5 +79,21 @@ impl NoPart {
                 there: there.to_vec(),
             }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_uuid_in_its_canonical_form_is_asked_for_as_one() {
+        let digits = "0102030405060708090a0b0c0d0e0f10";
+        let text = "01020304-0506-0708-090a-0b0c0d0e0f10";
+        assert_eq!(uuid(text).as_deref(), Some(digits));
+        for other in ["", digits, "01020304-0506-0708-090a-0b0c0d0e0f1+", "x"] {
+            assert_eq!(uuid(other), None, "{other}");
+        }
+        assert_eq!(one_of("id", std::iter::empty()), "1 = 0");
     }
 }

@@ -35,14 +35,14 @@ use tokio::sync::watch::Receiver;
 use tokio::task::yield_now;
 use tracing::info;
 
-pub use look::{each_latest, follow, latest};
+pub use look::{definition, each_latest, follow, latest};
 pub use position::{Identity, Lsn, NotAnLsn};
 pub use rights::rights;
 pub use settings::Settings;
 pub use setup::{Begun, check, count_events, drop_slot, dry_run, init, slot_position};
 pub use snapshot::Existing;
 pub(crate) use view::View;
-pub use view::part;
+pub use view::{part, which};
 
 use crate::Error;
 use crate::silence::Silence;

@@ -9,6 +9,7 @@
 
 mod file;
 mod lock;
+mod order;
 mod position;
 mod rows;
 pub mod setup;
@@ -30,7 +31,7 @@ use stream::Stream;
 pub use position::{Identity, Position};
 pub use snapshot::Existing;
 pub(crate) use view::View;
-pub use view::part;
+pub use view::{part, which};
 
 /// A text as an SQL literal.
 fn literal(text: &str) -> String {

@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
@@ -120,6 +124,24 @@ impl Kafka {
         self.nodes[node].kill9();
     }
 
+    /// SIGSTOP: its connections stay, and nothing is answered on them.
+    pub fn pause(&self, node: usize) {
+        self.nodes[node].signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self, node: usize) {
+        self.nodes[node].signal(Signal::SIGCONT);
+    }
+
+    /// The broker that leads the topic's first partition, counted from 0.
+    pub async fn leader(&self, topic: &str) -> usize {
+        let (brokers, topic) = (self.brokers(), topic.to_owned());
+        let port = blocking(move || reader::leader(&brokers, &topic, LIMIT)).await;
+        let mut ports = self.nodes.iter().map(Node::port);
+        ports.position(|it| it == port).expect("one of ours")
+    }
+
     /// SIGTERM, and waits for its orderly end.
     pub fn term(&self, node: usize) {
         self.nodes[node].term();
@@ -181,6 +203,25 @@ impl Kafka {
         pairs.filter_map(|e| Some((e.name, e.value?))).collect()
     }
 
+    /// Gives a topic these settings; all others become the defaults.
+    pub async fn set_topic(&self, name: &str, settings: &[(&str, &str)]) {
+        let mut config = AlterConfig::new(ResourceSpecifier::Topic(name));
+        for (key, value) in settings {
+            config = config.set(key, value);
+        }
+        let altered = self.admin().alter_configs([&config], &patient()).await;
+        for result in altered.unwrap() {
+            result.unwrap();
+        }
+        // It answers before all of it has heard.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+
+    pub async fn partitions(&self, name: &str) -> usize {
+        let (brokers, name) = (self.brokers(), name.to_owned());
+        blocking(move || reader::partition_count(&brokers, &name)).await
+    }
+
     /// Removes what lies before `offset` in one partition.
     pub async fn delete_records(&self, topic: &str, partition: i32, offset: i64) {
         let mut list = TopicPartitionList::new();
@@ -206,6 +247,17 @@ impl Kafka {
 
     /// Without a value: a tombstone.
     pub async fn produce(&self, topic: &str, key: Option<&[u8]>, value: Option<&[u8]>) {
+        self.produce_with(topic, key, &[], value).await;
+    }
+
+    /// With headers.
+    pub async fn produce_with(
+        &self,
+        topic: &str,
+        key: Option<&[u8]>,
+        headers: &[(&str, &[u8])],
+        value: Option<&[u8]>,
+    ) {
         let producer = self.producer.get_or_init(|| {
             let mut config = client(&self.brokers());
             config.set("partitioner", "murmur2_random");
@@ -214,6 +266,12 @@ impl Kafka {
         let mut record: FutureRecord<'_, [u8], [u8]> = FutureRecord::to(topic);
         record.key = key;
         record.payload = value;
+        let empty = OwnedHeaders::new_with_capacity(headers.len());
+        let all = headers.iter().fold(empty, |all, (key, value)| {
+            let value = Some(*value);
+            all.insert(Header { key, value })
+        });
+        record.headers = Some(all).filter(|_| !headers.is_empty());
         let sent = producer.send(record, LIMIT).await;
         sent.unwrap_or_else(|(e, _)| panic!("{topic}: {e}"));
     }

@@ -11,7 +11,7 @@ use crate::scene::{LIMIT, Scene, on_every_binlog};
 
 const UNSORTED: &str = "no index on (event_date, id)";
 const ORDERED: &str = "has an index on (event_date, id)";
-const KEYLESS: &str = "neither a primary key nor another unique key";
+const KEYLESS: &str = "no unique key of its ids";
 
 #[tokio::test]
 async fn a_table_without_any_key_is_published_on_postgresql() {

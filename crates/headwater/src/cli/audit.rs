@@ -1,24 +1,23 @@
 //! `headwater audit`: compares the table with the topics, and changes nothing.
 
-use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant as Moment};
 
 use headwater_core::instant::Instant;
+use headwater_core::trouble::Trouble as _;
 use headwater_core::window::Window;
 use headwater_source::NoPart;
 
+use super::progress::OfRows;
 use super::{Exit, Format};
 use crate::clock;
-use crate::compare::{Account, Encoders, Order, Published, compare};
+use crate::compare::{Account, Encoders, Order, Published, Unsent, compare};
 use crate::config::Config;
+use crate::dead_letters::letters;
 use crate::parts::{self, Outlet};
-use crate::pipeline::Stop;
+use crate::pipeline::{Stop, Unfit};
 
 /// What is younger may still be on its way.
 const ON_ITS_WAY: i64 = 60 * 1_000_000;
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
-const LOG_EVERY: Duration = Duration::from_secs(10);
 
 pub async fn audit(
     config: &Config,
@@ -55,7 +54,7 @@ pub async fn audit(
     verdict(&account)
 }
 
-/// Well only if every event of the window is known to be there.
+/// Well only if every event of the window is known to be there, or to stand as an open letter.
 fn verdict(account: &Account) -> Result<(), Exit> {
     let missing = account.missing;
     Err(Exit::Person(match account {
@@ -103,11 +102,14 @@ pub async fn account(
     window: Window,
     stop: &mut Stop,
 ) -> Result<Account, Exit> {
-    let mut progress = Progress::begin();
+    let mut progress = OfRows::begin("compared");
+    let unsent = unsent(config).await?;
+    let unfit = Unfit::default();
     let order = Order {
         database: &parts::database(config)?,
-        preparer: &mut parts::preparer(config)?,
+        preparer: (parts::preparer(config)?.comparing(&unfit), unfit),
         published,
+        unsent: &unsent,
         window,
         progress: &mut |rows| progress.show(rows),
     };
@@ -119,45 +121,18 @@ pub async fn account(
     })
 }
 
-/// How far it has come: a line of the terminal that changes, or now and then a line of the log.
-struct Progress {
-    is_terminal: bool,
-    begun: Moment,
-    last: Moment,
-}
-
-impl Progress {
-    fn begin() -> Progress {
-        Progress {
-            is_terminal: std::io::stderr().is_terminal(),
-            begun: Moment::now(),
-            last: Moment::now(),
-        }
-    }
-
-    fn show(&mut self, rows: u64) {
-        let every = if self.is_terminal {
-            PROGRESS_EVERY
-        } else {
-            LOG_EVERY
-        };
-        // Looking at the clock for each row would be most of the work.
-        if !rows.is_multiple_of(256) || self.last.elapsed() < every {
-            return;
-        }
-        self.last = Moment::now();
-        let rate = rows / self.begun.elapsed().as_secs().max(1);
-        if self.is_terminal {
-            eprint!("\r\x1b[2K{rows} rows compared, {rate} a second");
-        } else {
-            tracing::info!(rows, rate, "comparing");
-        }
-    }
-
-    fn end(&self) {
-        if self.is_terminal {
-            eprint!("\r\x1b[2K");
-        }
+/// The letters that are open. Whoever may not read them may still compare the rest.
+async fn unsent(config: &Config) -> Result<Unsent, Exit> {
+    let topic = parts::dead_letter_topic(config);
+    let letters = match Outlet::new(config)?.back_of(topic).await {
+        Ok(Some(back)) => letters(&back, config.name(), &[]).await,
+        Ok(None) => return Ok(Unsent::default()),
+        Err(error) => Err(error),
+    };
+    match letters {
+        Ok(letters) => Ok(Unsent::of(letters.open())),
+        Err(error) if error.is_fatal() => Ok(Unsent::unknown(&error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -171,6 +146,10 @@ fn print(config: &Config, window: &Window, account: &Account) {
         (account.rows, "events in the table"),
         (account.there, "on the topics"),
         (account.missing, "missing"),
+        (
+            account.dead_lettered,
+            "dead-lettered: not there, and open on the topic of dead letters",
+        ),
         (
             account.not_comparable,
             "not comparable: not there, and the topic does not keep what is of their date",

@@ -10,7 +10,7 @@ use headwater_source::{mysql, postgres, sqlite};
 use serde::Serialize;
 
 use super::{Exit, Format};
-use crate::config::{Config, ConfigError};
+use crate::config::{self, Config, ConfigError};
 use crate::parts::{self, Broken, Database, NoEncoder, Outlet};
 use crate::pipeline::{NoRecord, NotRecovered, Preparer};
 
@@ -33,6 +33,7 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
     let database = parts::database(config)?;
     let rights = parts::rights(config, &database, &outlet)?;
+    parts::columns::fit(config, &database).await?;
     let understood = format!("{} is understood", config.file().display());
     let mut findings = vec![Finding::ok(understood)];
     let (schemas, preparer) = schemas(config)?;
@@ -56,6 +57,11 @@ pub async fn check(config: &Config, format: Format) -> Result<(), Exit> {
         problems if broken => Err(Exit::Configuration(counted(problems))),
         problems => Err(Exit::Person(counted(problems))),
     }
+}
+
+/// The configuration as it is understood; nobody is asked anything.
+pub fn show(config: &Config) {
+    print!("{}", config::toml(config));
 }
 
 /// What the schemas are; and, if all of them can be used, what a row is tried with.

@@ -14,7 +14,7 @@ use super::Exit;
 use crate::config::{self, Config};
 use crate::demo::{self, Application, Delivered, Witness, Written};
 use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
-use crate::pipeline::{Ask, Board, Destination, Extent, Pipeline, Stop, Tally, supervise};
+use crate::pipeline::{Ask, Board, Destination, Extent, Letters, Pipeline, Stop, Tally, supervise};
 
 /// How long the demo waits for the last events to arrive before it calls them lost.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -140,6 +140,7 @@ async fn pipeline(config: &Config, delivered: &Delivered, mut stop: Stop) -> Res
             delivered: delivered.clone(),
         },
         preparer: parts::preparer(config)?,
+        letters: Letters::default(),
         bound: parts::bound(config),
         extent: Extent::All,
         tally: Tally::default(),

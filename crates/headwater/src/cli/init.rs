@@ -1,5 +1,7 @@
 //! `headwater init`: makes what `run` needs, once.
 
+mod topics;
+
 use std::time::Duration;
 
 use headwater_core::positions::{self, FORMAT, Positions, Record};
@@ -34,11 +36,21 @@ pub async fn init(config: &Config, dry_run: bool) -> Result<(), Exit> {
         return plan(config).await;
     }
     let outlet = Outlet::new(config)?;
-    parts::database(config)?;
-    let (_sink, mut positions) = outlet.connect().await?;
+    let database = parts::database(config)?;
+    parts::columns::fit(config, &database).await?;
+    let (sink, mut positions) = outlet.connect().await?;
     let mut made = first(config, &outlet, &mut positions).await?;
     if made.is_empty() {
         made = again(config, &mut positions).await?;
+    }
+    if let Some(kafka) = sink.makes_topics() {
+        let found = topics::find(config, &database).await?;
+        eprintln!("{}", found.told());
+        for topic in &found.topics {
+            if kafka.make(topic).await? {
+                made.push(format!("topic {topic}: created"));
+            }
+        }
     }
     for line in &made {
         eprintln!("{line}");
@@ -323,18 +335,26 @@ pub async fn write(positions: &mut AnyPositions, record: &Record) -> Result<(), 
 async fn plan(config: &Config) -> Result<(), Exit> {
     let outlet = Outlet::new(config)?;
     let database = parts::database(config)?;
+    parts::columns::fit(config, &database).await?;
     for Rights { whose, grants } in parts::rights(config, &database, &outlet)? {
         println!("-- To be run once by an administrator, not by init: what suffices for {whose}");
         for grant in grants {
             println!("--   {grant}");
         }
     }
-    if let Database::Postgres(settings) = database {
+    if let Database::Postgres(settings) = &database {
         println!("-- What init runs; the publication is the table's owner's to make");
-        for sql in postgres::dry_run(&settings).await? {
+        for sql in postgres::dry_run(settings).await? {
             println!("{sql};");
         }
     }
     println!("-- {}", outlet.plan());
+    if outlet.makes_topics() {
+        let found = topics::find(config, &database).await?;
+        println!("-- {}; each is made unless it is there", found.told());
+        for topic in &found.topics {
+            println!("--   {topic}");
+        }
+    }
     Ok(())
 }

@@ -21,6 +21,7 @@ pub async fn peek(config: &Config, limit: u32, follow: bool) -> Result<(), Exit>
         ledger: Ledger::new(0),
     };
     let database = parts::database(config)?;
+    parts::columns::fit(config, &database).await?;
     let latest = match &database {
         Database::Postgres(settings) => postgres::latest(settings, limit).await?,
         Database::MySql(settings) => mysql::latest(settings, limit).await?,
@@ -70,6 +71,7 @@ impl Page {
         match self.preparer.prepare(row, &mut messages) {
             Ok(Outcome::Publish { .. }) => {}
             Ok(Outcome::Skip(skip)) => eprintln!("(skipped: {})", skip.name()),
+            Ok(Outcome::Filtered(rule)) => eprintln!("(skipped: filter {rule})"),
             Ok(Outcome::Fail { id, failure }) => {
                 eprintln!("(the row with id {id} cannot be published: {failure})");
             }

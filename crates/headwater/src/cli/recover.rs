@@ -6,7 +6,7 @@ use std::time::Duration;
 use headwater_core::instant::Instant;
 use headwater_core::positions::{Positions as _, Record, Recovery, Snapshot};
 use headwater_core::route::Topics;
-use headwater_core::source::{Origin, Source as _};
+use headwater_core::source::{Origin, Source};
 use headwater_core::trouble::Trouble;
 use headwater_core::window::Window;
 use headwater_sink::Error;
@@ -18,16 +18,20 @@ use tokio::time::timeout;
 use super::adopt::alone;
 use super::audit::{account, encoders, published};
 use super::init::{begin, first_record, write};
-use super::{Exit, run};
-use crate::compare::{Encoders, Found, Missing, Published};
+use super::{Exit, progress};
+use crate::compare::{Bands as _, Encoders, Found, Missing, Published, beginning};
 use crate::config::Config;
 use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
-use crate::pipeline::{Board, Destination, Done, Extent, Pipeline, Tally, supervise};
+use crate::pipeline::{
+    Board, Destination, Done, Extent, Letters, Pipeline, Tally, Unfit, supervise,
+};
 
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
 const MARGIN: i64 = 15 * 60 * 1_000_000;
 /// A log that is lost says so soon.
 const LOOK: Duration = Duration::from_secs(15);
+/// Unless it has to read much before it knows.
+const DOUBT: Duration = Duration::from_mins(10);
 
 pub async fn recover(config: &Config, from: Option<Instant>, dry_run: bool) -> Result<(), Exit> {
     let database = parts::database(config)?;
@@ -95,7 +99,7 @@ async fn with<O: Origin>(
         return look(config, &mut topics, window).await;
     }
     // Whether the topics can be read is known before anything is changed.
-    topics.band(window.from.map(|it| it.0)).await?;
+    topics.band(beginning(window.from), false).await?;
     drop(topics);
     let record = match under_way {
         // Lost once more, it begins anew: what was published meanwhile is on the topics.
@@ -161,10 +165,12 @@ async fn standing<O: Origin>(origin: &mut O, record: &Record) -> Result<Standing
         }
         None => match origin.open(record).await {
             Ok(mut source) => {
-                // That a binlog was reset is seen by what it has in the place of the last transaction.
-                let looked = timeout(LOOK, source.next()).await;
+                let looked = look_at(&mut source).await;
                 source.close().await;
-                looked.map_or(Ok(()), |item| item.map(drop))
+                match looked {
+                    Some(looked) => looked,
+                    None => return Ok(Standing::Refused(unsure(record))),
+                }
             }
             Err(error) => Err(error),
         },
@@ -178,6 +184,32 @@ async fn standing<O: Origin>(origin: &mut O, record: &Record) -> Result<Standing
         Err(error) if error.is_fatal() => Standing::Refused(error.to_string()),
         Err(error) => return Err(error.into()),
     })
+}
+
+/// What the log itself says; none if it could not tell in time. That a binlog was reset is seen by what it has in the place of the last
+/// transaction, which may be a long one, or come behind many others.
+async fn look_at<S: Source>(source: &mut S) -> Option<Result<(), S::Error>> {
+    if let Ok(Err(error)) = timeout(LOOK, source.next()).await {
+        return Some(Err(error));
+    }
+    if source.is_doubtful() {
+        eprintln!("reading the log from before its position, to see whether it is the same one");
+    }
+    let reading = async {
+        while source.is_doubtful() {
+            source.next().await?;
+        }
+        Ok(())
+    };
+    timeout(DOUBT, reading).await.ok()
+}
+
+fn unsure(record: &Record) -> String {
+    format!(
+        "whether the log of pipeline {} is still the one that its position belongs to is not known: the last transaction before the position          has not come again within {} minutes. headwater run waits for it; headwater recover --from TIME gives the log up",
+        record.name,
+        DOUBT.as_secs() / 60
+    )
 }
 
 /// Since when events may be missing; none: of all dates. A log that is given up though it is not lost may hold events that nobody has
@@ -260,7 +292,7 @@ async fn anew(
 async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
     let since = record.snapshot.as_ref().and_then(|it| it.window().from);
-    let found = Arc::new(Mutex::new(Found::default()));
+    let (found, unfit) = (Arc::new(Mutex::new(Found::default())), Unfit::default());
     let mut pipeline = Pipeline {
         name: config.name().to_owned(),
         origin,
@@ -269,15 +301,17 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
             routes: parts::topics(config)?,
             encoders: encoders(config),
             since,
+            unfit: unfit.clone(),
             found: Arc::clone(&found),
         },
-        preparer: parts::preparer(config)?,
+        preparer: parts::preparer(config)?.comparing(&unfit),
+        letters: Letters::default(),
         bound: parts::bound(config),
         extent: Extent::Recovery,
         tally: Tally::default(),
         board: Board::default(),
     };
-    let told = run::progress("recovery", pipeline.board.watch());
+    let told = progress::of_snapshot("recovery", pipeline.board.watch());
     let ended = supervise(&mut pipeline, &mut stop).await;
     told.abort();
     let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -324,6 +358,7 @@ struct Only {
     routes: Vec<Topics>,
     encoders: Encoders,
     since: Option<Instant>,
+    unfit: Unfit,
     found: Arc<Mutex<Found>>,
 }
 
@@ -338,9 +373,9 @@ impl Only {
             ));
         };
         let topics = Published::open(back, Arc::clone(&self.encoders)).await?;
-        let since = self.since.map(|it| it.0);
+        let from = (beginning(self.since), self.unfit.clone());
         let found = Arc::clone(&self.found);
-        Ok(Missing::new(sink, topics, encoder, since, found))
+        Ok(Missing::new(sink, topics, encoder, from, found))
     }
 }
 
@@ -355,5 +390,78 @@ impl Destination for Only {
             sink.map_err(|error| -> Box<dyn Trouble> { Box::new(error) })?,
             positions,
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headwater_core::source::Item;
+    use tokio::time::{Instant as Moment, sleep};
+
+    use super::*;
+
+    /// A log that has something to say after so long, and knows then which log it is.
+    struct Scripted {
+        after: Duration,
+        says: Option<&'static str>,
+        is_doubtful: bool,
+    }
+
+    impl Source for Scripted {
+        type Position = u64;
+        type Error = Error;
+
+        fn identity(&self) -> serde_json::Value {
+            serde_json::Value::Null
+        }
+
+        async fn next(&mut self) -> Result<Item<u64>, Error> {
+            let begun = Moment::now();
+            sleep(self.after).await;
+            self.after -= begun.elapsed();
+            self.is_doubtful = false;
+            match self.says {
+                Some(says) => Err(Error::fatal(says, "")),
+                None => Ok(Item::Mark(7)),
+            }
+        }
+
+        fn is_doubtful(&self) -> bool {
+            self.is_doubtful
+        }
+
+        async fn confirm(&mut self, _: u64) -> Result<(), Error> {
+            Ok(())
+        }
+
+        async fn close(self) {}
+    }
+
+    async fn looked(after: Duration, says: Option<&'static str>, is_doubtful: bool) -> String {
+        let mut source = Scripted {
+            after,
+            says,
+            is_doubtful,
+        };
+        match look_at(&mut source).await {
+            None => "not sure".into(),
+            Some(Ok(())) => "sound".into(),
+            Some(Err(error)) => error.to_string(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_log_is_sound_only_once_it_cannot_be_another_one() {
+        let (soon, late, never) = (LOOK / 2, LOOK * 8, DOUBT * 2);
+        assert_eq!(looked(soon, None, true).await, "sound");
+        assert!(looked(soon, Some("reset"), true).await.contains("reset"));
+        assert_eq!(looked(late, None, true).await, "sound");
+        assert!(looked(late, Some("reset"), true).await.contains("reset"));
+        assert_eq!(looked(never, Some("reset"), true).await, "not sure");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_log_that_was_looked_at_already_is_sound() {
+        assert_eq!(looked(DOUBT * 2, None, false).await, "sound");
     }
 }

@@ -14,12 +14,14 @@ use serde_json::Value;
 use tracing::info;
 use uuid::Uuid;
 
-use super::Exit;
 use super::init::{Beginning, first_record, write};
+use super::{Exit, progress};
 use crate::clock;
 use crate::config::Config;
 use crate::parts::{self, Outlet};
-use crate::pipeline::{Board, Destination as _, Done, Extent, Pipeline, Stop, Tally, supervise};
+use crate::pipeline::{
+    Board, Destination as _, Done, Extent, Letters, Pipeline, Stop, Tally, supervise,
+};
 use crate::replay::{Again, Asked};
 
 #[derive(Debug, clap::Args)]
@@ -69,6 +71,7 @@ struct Replay {
 
 pub async fn replay(config: &Config, args: &Args, file: Option<&Path>) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
+    parts::columns::fit(config, &parts::database(config)?).await?;
     let found = match &args.resume {
         Some(id) => stop.or(remembered(config, id, file)).await,
         None => stop.or(begun(config, args, file)).await,
@@ -104,6 +107,7 @@ async fn begun(config: &Config, args: &Args, file: Option<&Path>) -> Result<Repl
     asked.topic.clone_from(&args.topic);
     asked.rate = args.rate;
     known_columns(config, from, &args.equal).await?;
+    asked.database = Some(parts::which(&parts::database(config)?).await?);
     let id = new_id();
     let beginning = Beginning {
         at: String::new(),
@@ -138,6 +142,7 @@ async fn known_columns(
         to: Some(from),
         after: None,
         equal: equal.to_vec(),
+        ..Window::default()
     };
     match parts::part(&parts::database(config)?, &window).await {
         Ok(_) => Ok(()),
@@ -149,7 +154,7 @@ async fn known_columns(
 }
 
 /// When it began, for people, and what makes it another than all that began then.
-fn new_id() -> String {
+pub(super) fn new_id() -> String {
     let now = clock::now().to_string();
     let digits: String = now.chars().filter(char::is_ascii_digit).take(14).collect();
     let (date, time) = digits.split_at_checked(8).unwrap_or((&digits, ""));
@@ -170,12 +175,27 @@ async fn remembered(config: &Config, id: &str, file: Option<&Path>) -> Result<Re
     else {
         return Err(unknown(config, id).await?);
     };
+    of_this_database(config, id, &asked).await?;
     Ok(Replay {
         id: id.to_owned(),
         asked,
         record,
         resume: resume(id, file),
     })
+}
+
+/// Rows of another database are other rows, and the last one that was published may have no place among them.
+async fn of_this_database(config: &Config, id: &str, asked: &Asked) -> Result<(), Exit> {
+    let Some(then) = &asked.database else {
+        return Ok(());
+    };
+    let now = parts::which(&parts::database(config)?).await?;
+    if *then == now {
+        return Ok(());
+    }
+    Err(Exit::Person(format!(
+        "replay {id} is of {then}, and source.url leads to {now}: go on with it there, or begin a new one with --from and --to"
+    )))
 }
 
 async fn unknown(config: &Config, id: &str) -> Result<Exit, Exit> {
@@ -233,13 +253,14 @@ async fn carry(config: &Config, replay: Replay, stop: &mut Stop) -> Result<(), E
         },
         destination: outlet,
         preparer,
+        letters: Letters::default(),
         bound: parts::bound(config),
         extent: Extent::Snapshot,
         tally: Tally::default(),
         board: Board::of_replay(),
     };
     let figures = pipeline.board.watch();
-    let told = super::run::progress("replay", figures.clone());
+    let told = progress::of_snapshot("replay", figures.clone());
     let ended = Box::pin(supervise(&mut pipeline, stop)).await;
     told.abort();
     if std::io::stderr().is_terminal() {
@@ -269,7 +290,7 @@ async fn remember(outlet: &mut Outlet, record: &Record) -> Result<(), Exit> {
 }
 
 /// To standard error: the messages themselves may go to standard output.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     if crate::telemetry::is_json() {
         info!("{text}");
     } else {

@@ -85,6 +85,13 @@ fn reachable(host: &str) -> &str {
     }
 }
 
+fn filtered(counts: String) -> String {
+    if counts.is_empty() {
+        return "-".into();
+    }
+    counts
+}
+
 fn screen(status: &Value) -> String {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
@@ -120,7 +127,9 @@ fn screen(status: &Value) -> String {
             ),
         ),
         ("skipped", counts(&status["skipped"])),
+        ("filtered", filtered(counts(&status["filtered"]))),
         ("failed", counts(&status["failed"])),
+        ("dead letters", counts(&status["dead_letters"])),
         (
             "in flight",
             format!(

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use headwater_core::band::{Band, ShortId};
+use headwater_core::band::{Band, Place, ShortId};
+use headwater_core::event::Role;
+use headwater_core::failure::Failure;
 use headwater_core::instant::Instant;
 use headwater_core::message::Message;
-use headwater_core::row::Row;
+use headwater_core::row::{Row, Value};
 use headwater_core::window::Window;
 use headwater_sink::kafka::Ends;
 use headwater_source::{Error, NoPart, Part};
 use serde::Serialize;
 
-use super::published::{Absent, Published};
+use super::published::{Absent, Bands, beginning};
+use super::unsent::Unsent;
 use crate::parts::{self, Database};
-use crate::pipeline::{Outcome, Preparer, Stop};
+use crate::pipeline::{Outcome, Preparer, Stop, Unfit};
 
 /// So many of each kind are named.
 const NAMED: usize = 20;
@@ -28,6 +31,8 @@ pub struct Account {
     /// Messages that they lead to, and that are there.
     pub there: u64,
     pub missing: u64,
+    /// Are not there, and stand for that on the topic of dead letters.
+    pub dead_lettered: u64,
     /// Are not there, and may have been: the topic does not keep what is of their date.
     pub not_comparable: u64,
     /// Events that a topic has more than once, without replays.
@@ -37,7 +42,7 @@ pub struct Account {
     pub foreign: u64,
     /// Messages on the topics that are no events of this format.
     pub unreadable: u64,
-    /// Rows that cannot be encoded or addressed.
+    /// Rows that cannot be encoded or addressed today; messages of them that are there count as such.
     pub unpublishable: u64,
     /// Some of each kind, for people.
     pub named: Vec<Named>,
@@ -58,10 +63,12 @@ pub struct Named {
 }
 
 /// What is compared, and with what.
-pub struct Order<'a> {
+pub struct Order<'a, B> {
     pub database: &'a Database,
-    pub preparer: &'a mut Preparer,
-    pub published: &'a mut Published,
+    /// And where it puts what cannot be encoded.
+    pub preparer: (Preparer, Unfit),
+    pub published: &'a mut B,
+    pub unsent: &'a Unsent,
     pub window: Window,
     /// Told after every row: how many there were.
     pub progress: &'a mut dyn FnMut(u64),
@@ -75,8 +82,8 @@ struct Suspect {
     date: i64,
 }
 
-struct Comparing<'a> {
-    order: Order<'a>,
+struct Comparing<'a, B> {
+    order: Order<'a, B>,
     account: Account,
     suspects: Vec<Suspect>,
     /// Those that rows lead to: others may be of other pipelines.
@@ -85,7 +92,7 @@ struct Comparing<'a> {
 }
 
 /// Compares all of the window, or until a stop is asked for.
-pub async fn compare(order: Order<'_>, stop: &mut Stop) -> Result<Account, NoPart> {
+pub async fn compare<B: Bands>(order: Order<'_, B>, stop: &mut Stop) -> Result<Account, NoPart> {
     let mut comparing = Comparing {
         order,
         account: Account::default(),
@@ -93,18 +100,14 @@ pub async fn compare(order: Order<'_>, stop: &mut Stop) -> Result<Account, NoPar
         led_to: BTreeSet::new(),
         last_date: None,
     };
-    let mut from = comparing.order.window.from;
+    let mut from = beginning(comparing.order.window.from);
     loop {
-        let Some(read) = stop
-            .or(comparing.order.published.band(from.map(|it| it.0)))
-            .await
-        else {
+        let Some(read) = stop.or(comparing.order.published.band(from, false)).await else {
             comparing.stopped(from);
             break;
         };
         let (mut band, ends) = read?;
-        let horizon = band.horizon().map(Instant);
-        let window = comparing.next_window(from, horizon);
+        let window = comparing.next_window(&band);
         let part = parts::part(comparing.order.database, &window).await?;
         let is_done = comparing.rows(part, (&mut band, &ends), stop).await?;
         comparing.look_again(&ends).await?;
@@ -115,23 +118,33 @@ pub async fn compare(order: Order<'_>, stop: &mut Stop) -> Result<Account, NoPar
             break;
         }
         comparing.close(&band, &window);
-        let is_last = |horizon: Instant| comparing.order.window.to.is_some_and(|to| to <= horizon);
-        match horizon {
-            Some(horizon) if !is_last(horizon) => from = Some(horizon),
+        let to = comparing.order.window.to;
+        let is_last = |horizon: Place| to.is_some_and(|to| to.0 <= horizon.date);
+        match band.horizon() {
+            Some(horizon) if !is_last(horizon) => from = horizon,
             _ => break,
         }
     }
     let mut account = comparing.account;
     account.unreadable = comparing.order.published.unreadable();
     account.doubts = comparing.order.published.doubts();
+    if account.missing + account.unpublishable > 0 {
+        account.doubts.extend(comparing.order.unsent.doubt());
+    }
     Ok(account)
 }
 
-impl Comparing<'_> {
-    fn next_window(&self, from: Option<Instant>, horizon: Option<Instant>) -> Window {
+impl<B: Bands> Comparing<'_, B> {
+    /// The dates that a band has events of; of the first and of the last one perhaps not all.
+    fn next_window(&self, band: &Band) -> Window {
         let all = &self.order.window;
+        let from = Some(band.from().date).filter(|date| *date > i64::MIN);
+        let horizon = band.horizon().map(|horizon| {
+            let whole = i64::from(!horizon.is_before_its_date());
+            Instant(horizon.date.saturating_add(whole))
+        });
         Window {
-            from,
+            from: from.map(Instant).or(all.from),
             to: match (all.to, horizon) {
                 (Some(to), Some(horizon)) => Some(to.min(horizon)),
                 (to, horizon) => to.or(horizon),
@@ -163,19 +176,22 @@ impl Comparing<'_> {
 
     fn row(&mut self, row: &Row, band: &mut Band) -> Result<(), NoPart> {
         let mut messages: Vec<Message> = Vec::new();
-        match self.order.preparer.prepare(row, &mut messages) {
+        match self.order.preparer.0.prepare(row, &mut messages) {
             Ok(Outcome::Publish { event_date }) => {
-                self.account.rows += 1;
-                self.last_date = Some(event_date);
+                let date = Some(event_date);
+                let id = messages.first().map(|message| &*message.id);
+                self.account.rows += u64::from(id.is_none_or(|id| is_in(band, date, id)));
+                self.last_date = date;
                 for message in messages {
                     self.message(&message, event_date, band);
                 }
             }
-            Ok(Outcome::Skip(_)) => {}
+            Ok(Outcome::Skip(_) | Outcome::Filtered(_)) => {}
             Ok(Outcome::Fail { id, failure }) => {
-                self.account.rows += 1;
-                self.account.unpublishable += 1;
-                self.name("unpublishable", id, None, &failure.to_string());
+                if is_in(band, date_of(row), &id) {
+                    self.account.rows += 1;
+                    self.unpublishable((id, None), None, &failure);
+                }
             }
             Err(missing) => {
                 let mend = "name the right table in source.table, or mend it";
@@ -187,23 +203,54 @@ impl Comparing<'_> {
     }
 
     fn message(&mut self, message: &Message, date: i64, band: &mut Band) {
-        let id = ShortId::of(&message.id);
-        let Some(topic) = self.order.published.number(&message.address.topic) else {
-            self.account.missing += 1;
-            let topic = message.address.topic.to_string();
-            return self.name("missing", message.id.to_string(), Some(date), &topic);
-        };
-        self.led_to.insert(topic);
-        if band.has(topic, id) {
-            self.account.there += 1;
+        let failure = self.order.preparer.1.take(message);
+        if !is_in(band, Some(date), &message.id) {
             return;
         }
-        self.suspects.push(Suspect {
-            topic,
-            id,
-            text: message.id.to_string(),
-            date,
-        });
+        let id = ShortId::of(&message.id);
+        let number = self.order.published.number(&message.address.topic);
+        if let Some(topic) = number {
+            self.led_to.insert(topic);
+            if band.has(topic, id) {
+                self.account.there += 1;
+                return;
+            }
+        }
+        let text = message.id.to_string();
+        match (number, failure) {
+            (_, Some(failure)) => {
+                let topic = Some(&*message.address.topic);
+                self.unpublishable((text, topic), Some(date), &failure);
+            }
+            (None, None) => {
+                let topic = message.address.topic.to_string();
+                let what = self.absent(id, &topic, Absent::Surely);
+                self.name(what, text, Some(date), &topic);
+            }
+            (Some(topic), None) => self.suspects.push(Suspect {
+                topic,
+                id,
+                text,
+                date,
+            }),
+        }
+    }
+
+    /// Of a message to this topic, or of a row that led to none.
+    fn unpublishable(
+        &mut self,
+        (id, topic): (String, Option<&str>),
+        date: Option<i64>,
+        failure: &Failure,
+    ) {
+        let what = if self.order.unsent.has(ShortId::of(&id), topic) {
+            self.account.dead_lettered += 1;
+            "dead-lettered"
+        } else {
+            self.account.unpublishable += 1;
+            "unpublishable"
+        };
+        self.name(what, id, date, &failure.to_string());
     }
 
     /// What was published after the topics were read, and before the table was, is not missing.
@@ -218,20 +265,26 @@ impl Comparing<'_> {
                 self.account.there += 1;
                 continue;
             }
-            let what = match self.order.published.absent(suspect.topic, suspect.date) {
-                Absent::Surely => {
-                    self.account.missing += 1;
-                    "missing"
-                }
-                Absent::Perhaps => {
-                    self.account.not_comparable += 1;
-                    "not comparable"
-                }
-            };
+            let absent = self.order.published.absent(suspect.topic, suspect.date);
             let topic = self.topic(suspect.topic);
+            let what = self.absent(suspect.id, &topic, absent);
             self.name(what, suspect.text, Some(suspect.date), &topic);
         }
         Ok(())
+    }
+
+    /// Counts an event that is not on its topic.
+    fn absent(&mut self, id: ShortId, topic: &str, absent: Absent) -> &'static str {
+        let account = &mut self.account;
+        let (count, what) = match absent {
+            _ if self.order.unsent.has(id, Some(topic)) => {
+                (&mut account.dead_lettered, "dead-lettered")
+            }
+            Absent::Surely => (&mut account.missing, "missing"),
+            Absent::Perhaps => (&mut account.not_comparable, "not comparable"),
+        };
+        *count += 1;
+        what
     }
 
     /// What the topics have beyond the table.
@@ -254,8 +307,9 @@ impl Comparing<'_> {
     }
 
     /// Events of the last row's date may still have been to come: they are compared once more by whoever goes on.
-    fn stopped(&mut self, from: Option<Instant>) -> Instant {
-        let at = self.last_date.map(Instant).max(from).unwrap_or(Instant(0));
+    fn stopped(&mut self, from: Place) -> Instant {
+        let from = Some(from.date).filter(|date| *date > i64::MIN);
+        let at = Instant(self.last_date.max(from).unwrap_or(0));
         self.account.stopped_at = Some(at.to_string());
         at
     }
@@ -277,3 +331,21 @@ impl Comparing<'_> {
         }
     }
 }
+
+/// A date with too many events for one band is read once for each of its bands.
+fn is_in(band: &Band, date: Option<i64>, id: &str) -> bool {
+    let id = ShortId::of(id);
+    date.is_none_or(|date| band.covers(Place { date, id }))
+}
+
+fn date_of(row: &Row) -> Option<i64> {
+    let mut cells = row.table.columns.iter().zip(&row.cells);
+    let (_, cell) = cells.find(|(name, _)| *name == Role::EventDate.name())?;
+    match cell {
+        Value::Micros(date) => Some(*date),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,14 +6,16 @@ use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use headwater_core::band::{Band, ShortId};
+use headwater_core::band::{Band, Place, ShortId};
+use headwater_core::failure::Failure;
 use headwater_core::ledger::Ticket;
 use headwater_core::message::Message;
-use headwater_core::sink::{Report, Sink, Unsent};
+use headwater_core::sink::{Refusal, Report, Sink, Unsent};
 use headwater_encode::Encoder;
 use headwater_sink::Error;
 
 use super::published::{Absent, Bands};
+use crate::pipeline::Unfit;
 
 /// So many that were sent are known, should they come again in this process.
 const KNOWN: usize = 1_000_000;
@@ -43,27 +45,33 @@ pub struct Missing<K, B> {
     inner: K,
     encoder: Encoder,
     state: State<B>,
-    /// What was there, to be reported.
-    there: VecDeque<Ticket>,
+    /// The table has ids of one date in another order than the bands.
+    whole_dates: bool,
+    /// Events that cannot be encoded today.
+    unfit: Unfit,
+    /// What became of messages that were not sent.
+    reports: VecDeque<Report>,
     /// What this process has sent; the band was read before.
     sent: HashSet<(Arc<str>, ShortId)>,
     found: Arc<Mutex<Found>>,
 }
 
 impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
-    /// `from`: the date of the first event that will come, in microseconds since 1970.
+    /// `from`: where the first event that will come stands, or before it.
     pub fn new(
         inner: K,
         published: B,
         encoder: Encoder,
-        from: Option<i64>,
+        (from, unfit): (Place, Unfit),
         found: Arc<Mutex<Found>>,
     ) -> Missing<K, B> {
         Missing {
             inner,
             encoder,
-            state: State::Reading(read(Box::new(published), from)),
-            there: VecDeque::new(),
+            state: State::Reading(read(Box::new(published), from, false)),
+            whole_dates: false,
+            unfit,
+            reports: VecDeque::new(),
             sent: HashSet::new(),
             found,
         }
@@ -73,21 +81,38 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
         change(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The band is done with if the event is of a later date.
-    fn go_on(&mut self, date: i64) {
+    /// The band is done with if the event is not in it.
+    fn go_on(&mut self, place: Place) {
         let State::Known(_, band) = &self.state else {
             return;
         };
-        let Some(horizon) = band.horizon().filter(|horizon| date >= *horizon) else {
+        if band.covers(place) {
             return;
+        }
+        // Dates do not go back. Among ids of one date each database has an order of its own.
+        self.whole_dates |= place < band.from();
+        let from = if self.whole_dates {
+            Place::before(place.date)
+        } else {
+            place
         };
         if let State::Known(published, _) = std::mem::replace(&mut self.state, State::Broken) {
-            self.state = State::Reading(read(published, Some(horizon)));
+            self.state = State::Reading(read(published, from, self.whole_dates));
         }
     }
 
+    /// Of which event a message is.
+    fn identify(&mut self, message: &Message) -> Option<Place> {
+        if let Some(date) = self.unfit.date_of(message) {
+            let id = ShortId::of(&message.id);
+            return Some(Place { date, id });
+        }
+        let (id, date) = self.encoder.identify(&message.value)?;
+        Some(Place { date, id })
+    }
+
     /// Whether it is there; if not, whether it may have been.
-    fn look(&mut self, message: &Message, id: ShortId, date: i64) -> Result<(), Absent> {
+    fn look(&mut self, message: &Message, Place { date, id }: Place) -> Result<(), Absent> {
         let State::Known(published, band) = &mut self.state else {
             return Err(Absent::Surely);
         };
@@ -110,9 +135,9 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
     }
 }
 
-fn read<B: Bands>(mut published: Box<B>, from: Option<i64>) -> Reading<B> {
+fn read<B: Bands>(mut published: Box<B>, from: Place, whole_dates: bool) -> Reading<B> {
     Box::pin(async move {
-        let band = published.band(from).await?;
+        let (band, _) = published.band(from, whole_dates).await?;
         Ok((published, band))
     })
 }
@@ -121,28 +146,38 @@ impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
     type Error = Error;
 
     fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
-        let Some((id, date)) = self.encoder.identify(&message.value) else {
+        let Some(place) = self.identify(&message) else {
             return Err(Unsent::Broken(Error::fatal(
                 "messages do not tell the id and the date of their events, so which of them are on the topics cannot be known",
                 "encode.envelope must have the fields id and event_date",
             )));
         };
-        self.go_on(date);
+        self.go_on(place);
         if !matches!(self.state, State::Known(..)) {
             return Err(Unsent::Later(message, ticket));
         }
+        let found = self.look(&message, place);
         let topic = Arc::clone(&message.address.topic);
-        match self.look(&message, id, date) {
-            Ok(()) => {
-                self.there.push_back(ticket);
+        match (found, self.unfit.take(&message)) {
+            (Ok(()), _) => {
+                self.reports.push_back(Report::Delivered(ticket));
                 self.count(|found| {
                     found.looked_at += 1;
                     found.there += 1;
                 });
             }
-            Err(absent) => {
+            (Err(_), Some(Failure { kind, detail })) => {
+                let refusal = Refusal {
+                    kind,
+                    why: detail,
+                    overtaken: false,
+                };
+                let refused = Report::Refused(ticket, message, refusal);
+                self.reports.push_back(refused);
+            }
+            (Err(absent), None) => {
                 self.inner.send(message, ticket)?;
-                self.remember(topic, id);
+                self.remember(topic, place.id);
                 self.count(|found| {
                     found.looked_at += 1;
                     found.sent += 1;
@@ -158,8 +193,8 @@ impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
     }
 
     async fn next_report(&mut self) -> Result<Report, Error> {
-        if let Some(ticket) = self.there.pop_front() {
-            return Ok(Report::Delivered(ticket));
+        if let Some(report) = self.reports.pop_front() {
+            return Ok(report);
         }
         let State::Reading(reading) = &mut self.state else {
             return self.inner.next_report().await;
@@ -186,28 +221,44 @@ impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
 mod tests {
     use bytes::Bytes;
     use headwater_core::band::{self, Gathering};
+    use headwater_core::failure::Kind;
     use headwater_core::instant::Instant;
     use headwater_core::ledger::Ledger;
     use headwater_core::message::{Address, Content, Id};
     use headwater_encode::{Json, JsonStyle};
+    use headwater_sink::kafka::Ends;
 
     use super::*;
 
     /// Topics that hold these events (number and date), in bands of two or three.
-    struct Scripted(Vec<(u32, i64)>);
+    struct Scripted {
+        there: Vec<(u32, i64)>,
+        /// How many events each band had.
+        bands: Arc<Mutex<Vec<usize>>>,
+    }
 
     impl Bands for Scripted {
-        async fn band(&mut self, from: Option<i64>) -> Result<Band, Error> {
-            let mut gathering = Gathering::new(from.unwrap_or(i64::MIN), 3);
-            for (number, date) in &self.0 {
+        async fn band(&mut self, from: Place, whole_dates: bool) -> Result<(Band, Ends), Error> {
+            let mut gathering = Gathering::new(from, 3).of_whole_dates(whole_dates);
+            for (number, date) in &self.there {
                 gathering.add(band::Found {
-                    id: ShortId::of(&number.to_string()),
+                    id: ShortId::of(&uuid(*number)),
                     topic: 0,
                     date: *date,
                     is_replay: false,
                 });
             }
-            Ok(gathering.finish())
+            let band = gathering.finish();
+            self.bands.lock().unwrap().push(band.foreign().count());
+            Ok((band, Ends::default()))
+        }
+
+        async fn since(&mut self, _: &Ends, _: HashSet<(u16, ShortId)>) -> Result<Band, Error> {
+            unreachable!("a recovery holds the lock: nobody else publishes")
+        }
+
+        fn topics(&self) -> &[String] {
+            &[]
         }
 
         fn number(&self, topic: &str) -> Option<u16> {
@@ -222,9 +273,17 @@ mod tests {
             }
         }
 
+        fn unreadable(&self) -> u64 {
+            0
+        }
+
         fn doubts(&self) -> Vec<String> {
             vec!["what was before 5".into()]
         }
+    }
+
+    fn uuid(number: u32) -> String {
+        format!("00000000-0000-0000-0000-{number:012x}")
     }
 
     /// Takes everything, and reports it.
@@ -252,30 +311,47 @@ mod tests {
     }
 
     fn message(topic: &str, number: u32, date: i64) -> Message {
-        let value = format!(r#"{{"id":"{number}","event_date":"{}"}}"#, Instant(date));
+        let id = uuid(number);
+        let value = format!(r#"{{"id":"{id}","event_date":"{}"}}"#, Instant(date));
         Message {
-            id: Id::from(number.to_string().as_str()),
-            address: Address {
-                topic: topic.into(),
-                key: None,
-                headers: Vec::new(),
-            },
+            id: Id::from(id.as_str()),
+            address: Address::of(topic),
             content: Content::Json,
             value: Bytes::from(value),
         }
     }
 
-    /// What was sent on, of messages that come in this order; each is offered until it is taken, and all are settled.
-    async fn sent(there: &[(u32, i64)], messages: Vec<Message>) -> (Vec<String>, Found) {
+    /// What became of messages.
+    struct Sent {
+        taken: Vec<String>,
+        found: Found,
+        refused: Vec<String>,
+        bands: Vec<usize>,
+    }
+
+    /// Of messages that come in this order; each is offered until it is taken, and all are settled.
+    async fn sent(there: &[(u32, i64)], messages: Vec<Message>, unfit: Unfit) -> Sent {
         let found = Arc::new(Mutex::new(Found::default()));
         let taking = Taking::default();
         let taken = Arc::clone(&taking.taken);
         let encoder = Encoder::Json(Json::new(JsonStyle::Embedded));
-        let scripted = Scripted(there.to_vec());
-        let mut missing = Missing::new(taking, scripted, encoder, None, Arc::clone(&found));
+        let bands = Arc::new(Mutex::new(Vec::new()));
+        let scripted = Scripted {
+            there: there.to_vec(),
+            bands: Arc::clone(&bands),
+        };
+        let from = (Place::before(i64::MIN), unfit);
+        let mut missing = Missing::new(taking, scripted, encoder, from, Arc::clone(&found));
         let mut ledger: Ledger<()> = Ledger::new(0);
-        let count = messages.len();
-        let mut settled = 0;
+        let (count, mut settled, mut refused) = (messages.len(), 0, Vec::new());
+        let mut settle = |report: Report| match report {
+            Report::Delivered(_) => settled += 1,
+            Report::Refused(_, message, ..) => {
+                settled += 1;
+                refused.push(message.id.to_string());
+            }
+            Report::Room => {}
+        };
         for message in messages {
             let mut next = Some((message, ledger.admit(1)));
             while let Some((message, ticket)) = next.take() {
@@ -283,20 +359,29 @@ mod tests {
                     Ok(()) => {}
                     Err(Unsent::Later(message, ticket)) => {
                         next = Some((message, ticket));
-                        let report = missing.next_report().await.unwrap();
-                        settled += usize::from(matches!(report, Report::Delivered(_)));
+                        settle(missing.next_report().await.unwrap());
                     }
                     Err(Unsent::Broken(error)) => panic!("{error}"),
                 }
             }
         }
-        while settled < count {
-            let report = missing.next_report().await.unwrap();
-            settled += usize::from(matches!(report, Report::Delivered(_)));
+        while !missing.reports.is_empty() || !missing.inner.tickets.is_empty() {
+            settle(missing.next_report().await.unwrap());
         }
-        let found = found.lock().unwrap().clone();
+        assert_eq!(settled, count);
         let taken = taken.lock().unwrap().clone();
-        (taken, found)
+        let found = found.lock().unwrap().clone();
+        let bands = bands.lock().unwrap().clone();
+        Sent {
+            taken,
+            found,
+            refused,
+            bands,
+        }
+    }
+
+    fn uuids(numbers: impl IntoIterator<Item = u32>) -> Vec<String> {
+        numbers.into_iter().map(uuid).collect()
     }
 
     #[tokio::test]
@@ -306,23 +391,59 @@ mod tests {
             .map(|n| (n, n.into()))
             .collect();
         let all = (0..40).map(|n| message("t", n, n.into())).collect();
-        let (taken, found) = sent(&there, all).await;
-        let wanted: Vec<String> = (0..40)
-            .filter(|n| n % 3 == 0)
-            .map(|n| n.to_string())
-            .collect();
-        assert_eq!(taken, wanted);
+        let Sent { taken, found, .. } = sent(&there, all, Unfit::default()).await;
+        assert_eq!(taken, uuids((0..40).filter(|n| n % 3 == 0)));
         assert_eq!((found.looked_at, found.there, found.sent), (40, 26, 14));
         assert_eq!(found.perhaps_again, 2, "0 and 3");
         assert_eq!(found.doubts, ["what was before 5"]);
     }
 
     #[tokio::test]
+    async fn the_events_of_one_date_are_compared_part_by_part() {
+        let there: Vec<(u32, i64)> = (0..60).filter(|n| n % 3 != 0).map(|n| (n, 7)).collect();
+        let all = (0..60).map(|n| message("t", n, 7)).collect();
+        let Sent { taken, bands, .. } = sent(&there, all, Unfit::default()).await;
+        assert_eq!(taken, uuids((0..60).filter(|n| n % 3 == 0)));
+        assert!(bands.iter().all(|events| *events <= 3), "{bands:?}");
+    }
+
+    #[tokio::test]
+    async fn where_ids_have_an_order_of_their_own_a_date_is_compared_as_a_whole() {
+        let there: Vec<(u32, i64)> = (0..60).filter(|n| n % 3 != 0).map(|n| (n, 7)).collect();
+        let backward = (0..60).rev().map(|n| message("t", n, 7)).collect();
+        let Sent { taken, bands, .. } = sent(&there, backward, Unfit::default()).await;
+        assert_eq!(taken, uuids((0..60).rev().filter(|n| n % 3 == 0)));
+        assert!(bands.len() < 5, "{bands:?}");
+    }
+
+    #[tokio::test]
     async fn what_was_sent_is_not_sent_again_and_another_topic_is_another_message() {
         let twice = [(1, "t"), (1, "t"), (1, "new"), (2, "t")];
         let messages = twice.map(|(n, topic)| message(topic, n, 9));
-        let (taken, found) = sent(&[(2, 9)], messages.to_vec()).await;
-        assert_eq!(taken, ["1", "1"]);
+        let Sent { taken, found, .. } = sent(&[(2, 9)], messages.to_vec(), Unfit::default()).await;
+        assert_eq!(taken, uuids([1, 1]));
         assert_eq!((found.there, found.sent), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_encoded_is_refused_only_if_it_is_not_there() {
+        let unfit = Unfit::default();
+        let messages = [1, 2].map(|number| {
+            let failure = Failure::new(Kind::UnknownType, "no schema");
+            unfit.put(&uuid(number), 9, (failure, 1));
+            Message {
+                value: Bytes::new(),
+                ..message("t", number, 9)
+            }
+        });
+        let Sent {
+            taken,
+            found,
+            refused,
+            ..
+        } = sent(&[(2, 9)], messages.to_vec(), unfit.clone()).await;
+        assert_eq!((taken, refused), (Vec::new(), uuids([1])));
+        assert_eq!((found.looked_at, found.there), (1, 1));
+        assert!(unfit.is_empty(), "nothing of them is kept");
     }
 }

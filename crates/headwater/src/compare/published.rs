@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use headwater_core::band::{self, Band, Gathering, ShortId};
+use headwater_core::band::{self, Band, Gathering, Place, ShortId};
 use headwater_core::instant::Instant;
 use headwater_encode::Encoder;
 use headwater_sink::Error;
@@ -42,33 +42,39 @@ pub type Encoders = Arc<dyn Fn() -> Option<Encoder> + Send + Sync>;
 
 /// Topics that are read back band by band, and what they can tell of events.
 pub trait Bands: Send + 'static {
-    /// The events of this date (microseconds since 1970) or later, as many as fit.
-    fn band(&mut self, from: Option<i64>) -> impl Future<Output = Result<Band, Error>> + Send;
+    /// The events from there on, as many as fit, and up to where the topics were read. A band of whole dates has all events of a date or
+    /// none, however many they are.
+    fn band(
+        &mut self,
+        from: Place,
+        whole_dates: bool,
+    ) -> impl Future<Output = Result<(Band, Ends), Error>> + Send;
+
+    /// Which of these have come since.
+    fn since(
+        &mut self,
+        ends: &Ends,
+        only: HashSet<(u16, ShortId)>,
+    ) -> impl Future<Output = Result<Band, Error>> + Send;
+
+    fn topics(&self) -> &[String];
+
     /// A topic's number in bands; none if there is no such topic.
     fn number(&self, topic: &str) -> Option<u16>;
+
     /// Whether an event of this date that is not on the topic can have been there.
     fn absent(&self, topic: u16, date: i64) -> Absent;
+
+    /// How many messages are no events of this pipeline.
+    fn unreadable(&self) -> u64;
+
     /// What the topics cannot tell, in sentences.
     fn doubts(&self) -> Vec<String>;
 }
 
-impl Bands for Published {
-    async fn band(&mut self, from: Option<i64>) -> Result<Band, Error> {
-        let (band, _) = Published::band(self, from).await?;
-        Ok(band)
-    }
-
-    fn number(&self, topic: &str) -> Option<u16> {
-        Published::number(self, topic)
-    }
-
-    fn absent(&self, topic: u16, date: i64) -> Absent {
-        Published::absent(self, topic, date)
-    }
-
-    fn doubts(&self) -> Vec<String> {
-        Published::doubts(self)
-    }
+/// Where a table is begun to be laid beside the topics.
+pub fn beginning(from: Option<Instant>) -> Place {
+    Place::before(from.map_or(i64::MIN, |from| from.0))
 }
 
 /// What is known of an event that is not on its topic.
@@ -92,42 +98,6 @@ impl Published {
             compacted,
             unreadable: None,
         })
-    }
-
-    pub fn topics(&self) -> &[String] {
-        self.back.topics()
-    }
-
-    /// A topic's number in bands; none if there is no such topic.
-    pub fn number(&self, topic: &str) -> Option<u16> {
-        self.numbers.get(topic).copied()
-    }
-
-    /// The events of this date (microseconds since 1970) or later, as many as fit, and up to where the topics were read. Where dates are
-    /// seen to be ahead of the messages by more than was thought, it is read from further back.
-    pub async fn band(&mut self, from: Option<i64>) -> Result<(Band, Ends), Error> {
-        let mut allowed = CLOCKS_DIFFER;
-        loop {
-            let time = from.map(|from| (from / 1000).saturating_sub(allowed).max(0));
-            let gathering = Gathering::new(from.unwrap_or(i64::MIN), LIMIT);
-            let (band, ends, lead) = self.read(Since::Time(time), gathering, None).await?;
-            if lead <= allowed || time.is_none_or(|time| time == 0) {
-                return Ok((band, ends));
-            }
-            allowed = lead.saturating_add(CLOCKS_DIFFER);
-        }
-    }
-
-    /// Which of these have come since.
-    pub async fn since(
-        &mut self,
-        ends: &Ends,
-        only: HashSet<(u16, ShortId)>,
-    ) -> Result<Band, Error> {
-        let gathering = Gathering::new(i64::MIN, usize::MAX);
-        let from = Since::Ends(ends.clone());
-        let (band, ..) = self.read(from, gathering, Some(only)).await?;
-        Ok(band)
     }
 
     async fn read(
@@ -160,9 +130,40 @@ impl Published {
         } = reading.into;
         Ok((gathering.finish(), reading.ends, lead))
     }
+}
 
-    /// Whether an event of this date that is not on the topic can have been there.
-    pub fn absent(&self, topic: u16, date: i64) -> Absent {
+impl Bands for Published {
+    /// Where dates are seen to be ahead of the messages by more than was thought, it is read from further back.
+    async fn band(&mut self, from: Place, whole_dates: bool) -> Result<(Band, Ends), Error> {
+        let mut allowed = CLOCKS_DIFFER;
+        loop {
+            let time = (from.date / 1000).saturating_sub(allowed).max(0);
+            let gathering = Gathering::new(from, LIMIT).of_whole_dates(whole_dates);
+            let since = Since::Time((time > 0).then_some(time));
+            let (band, ends, lead) = self.read(since, gathering, None).await?;
+            if lead <= allowed || time == 0 {
+                return Ok((band, ends));
+            }
+            allowed = lead.saturating_add(CLOCKS_DIFFER);
+        }
+    }
+
+    async fn since(&mut self, ends: &Ends, only: HashSet<(u16, ShortId)>) -> Result<Band, Error> {
+        let gathering = Gathering::new(beginning(None), usize::MAX);
+        let from = Since::Ends(ends.clone());
+        let (band, ..) = self.read(from, gathering, Some(only)).await?;
+        Ok(band)
+    }
+
+    fn topics(&self) -> &[String] {
+        self.back.topics()
+    }
+
+    fn number(&self, topic: &str) -> Option<u16> {
+        self.numbers.get(topic).copied()
+    }
+
+    fn absent(&self, topic: u16, date: i64) -> Absent {
         let is_cut = self.cut.get(&topic).is_some_and(|cut| date / 1000 < *cut);
         if is_cut || self.compacted.get(&topic) == Some(&Some(true)) {
             Absent::Perhaps
@@ -171,12 +172,11 @@ impl Published {
         }
     }
 
-    pub fn unreadable(&self) -> u64 {
+    fn unreadable(&self) -> u64 {
         self.unreadable.unwrap_or_default()
     }
 
-    /// What the topics cannot tell, in sentences.
-    pub fn doubts(&self) -> Vec<String> {
+    fn doubts(&self) -> Vec<String> {
         let name = |number: u16| self.topics().get(usize::from(number));
         let mut doubts = Vec::new();
         for (number, since) in &self.cut {

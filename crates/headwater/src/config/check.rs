@@ -2,23 +2,30 @@
 
 mod admin;
 mod encode;
+mod failure;
 mod password;
+mod route;
 mod sasl;
 mod security;
 mod sink;
 mod source;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::problem::{ConfigError, Located, Problem};
+use headwater_core::route::Unrouted;
+
+use super::problem::{ConfigError, Problem};
 use super::written::Written;
 
 pub use admin::{Admin, Listen, Token};
 pub use encode::Encode;
+pub use failure::{Failure, WhenStopped};
+pub use route::{Condition, Filter, KeyFormat, Route};
 pub use sasl::{PasswordLogin, Sasl, SaslMechanism, TokenLogin};
 pub use security::{KafkaTls, KafkaTlsMode};
-pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind};
+pub use sink::{Compression, Kafka, PositionStore, Property, Sink, SinkKind, TopicRule};
 pub use source::{Database, MySql, Postgres, Snapshot, Source, Tls};
 
 /// A valid configuration.
@@ -28,11 +35,15 @@ pub struct Config {
     name: String,
     source: Source,
     encode: Encode,
+    filter: Filter,
     routes: Vec<Route>,
+    unrouted: Unrouted,
+    failure: Failure,
     sink: Sink,
     position: PositionStore,
     admin: Admin,
     log: Log,
+    told: BTreeMap<String, String>,
 }
 
 impl Config {
@@ -42,11 +53,15 @@ impl Config {
         let source = source::check(&mut written, name.as_deref());
         settled(&mut written);
         let encode = encode::check(&mut written);
-        let route = route(&mut written);
+        let filter = route::filter(&mut written);
+        let routes = route::routes(&mut written, name.as_deref(), source.as_ref());
+        let unrouted = route::unrouted(&mut written);
+        let failure = failure::check(&mut written, name.as_deref());
         let sink = sink::check(&mut written);
         let position = sink::position(&mut written, sink.as_ref().map(|sink| &sink.kind));
         let admin = admin::check(&mut written);
         let log = log(&mut written);
+        let told = written.told();
         written.finish()?;
         let whole = (|| {
             Some(Self {
@@ -54,11 +69,15 @@ impl Config {
                 name: name?,
                 source: source?,
                 encode: encode?,
-                routes: vec![route?],
+                filter,
+                routes,
+                unrouted: unrouted?,
+                failure: failure?,
                 sink: sink?,
                 position: position?,
                 admin: admin?,
                 log: log?,
+                told,
             })
         })();
         whole.ok_or_else(|| {
@@ -89,6 +108,18 @@ impl Config {
         &self.routes
     }
 
+    pub fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    pub fn unrouted(&self) -> Unrouted {
+        self.unrouted
+    }
+
+    pub fn failure(&self) -> &Failure {
+        &self.failure
+    }
+
     pub fn sink(&self) -> &Sink {
         &self.sink
     }
@@ -101,17 +132,14 @@ impl Config {
         &self.admin
     }
 
+    /// All that it says, as TOML by key; without routes, filters and topics, which have been worked out.
+    pub(super) fn told(&self) -> &BTreeMap<String, String> {
+        &self.told
+    }
+
     pub fn log(&self) -> Log {
         self.log
     }
-}
-
-/// Where an event goes: templates, as written.
-#[derive(Clone, Debug)]
-pub struct Route {
-    pub topic: Located<String>,
-    /// Empty: no key.
-    pub key: Located<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,17 +183,7 @@ fn is_plain(text: &str) -> bool {
 /// The keys that can say one thing only so far: what they say is checked, and there is nothing to hand on.
 fn settled(written: &mut Written) {
     written.word("outbox.layout", &[("ekbatan", ())]);
-    written.word("route.key_format", &[("text", ())]);
-    written.word("failure.policy", &[("stop", ())]);
-    written.word("failure.when_stopped", &[("exit", ())]);
     written.word("sink.delivery", &[("at-least-once", ())]);
-}
-
-fn route(written: &mut Written) -> Option<Route> {
-    Some(Route {
-        topic: written.text("route.topic")?,
-        key: written.text_or_empty("route.key")?,
-    })
 }
 
 fn log(written: &mut Written) -> Option<Log> {

@@ -58,6 +58,19 @@ fn put(written: &mut Written, variable: String, text: String) {
         return;
     };
     let place = Place::Environment { variable };
+    if key.kind.is_of_the_file_alone() || key.path.starts_with("sink.topics.") {
+        let what = "cannot be said by a variable; write it into the file";
+        written.refuse(&place, key.path, what);
+        return;
+    }
+    let written = if key.path.starts_with("route.") {
+        match written.only_table("route", &place) {
+            Some(route) => route,
+            None => return,
+        }
+    } else {
+        written
+    };
     match (key.not_built(), member) {
         (Some(what), _) => written.refuse(&place, key.path, what),
         (None, Some(member)) => written.put(&format!("{}.{member}", key.path), place, text),

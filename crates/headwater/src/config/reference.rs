@@ -58,6 +58,10 @@ pub(super) enum Kind {
     List,
     /// A table whose keys are the user's own.
     Map,
+    /// Columns, each with the texts that may stand there.
+    Condition,
+    /// Several of them.
+    Conditions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +101,19 @@ impl Kind {
             },
             Self::List => "a list of strings is wanted".to_owned(),
             Self::Map => "a table is wanted".to_owned(),
+            Self::Condition => {
+                r#"a table of columns and texts is wanted, such as { model_type = ["Wallet"] }"#.to_owned()
+            }
+            Self::Conditions => {
+                r#"a list of tables of columns and texts is wanted, such as [{ event_type = ["Audit*"] }]"#
+                    .to_owned()
+            }
         }
+    }
+
+    /// No variable's name or value could say it.
+    pub(super) fn is_of_the_file_alone(self) -> bool {
+        matches!(self, Self::Condition | Self::Conditions)
     }
 }
 
@@ -118,6 +134,11 @@ impl Key {
             State::NotYet(advice) => Some(format!("is known but not built yet; {advice}")),
         }
     }
+}
+
+/// In the order in which people read them.
+pub(super) fn all() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter()
 }
 
 pub(super) fn find(path: &str) -> Option<&'static Key> {

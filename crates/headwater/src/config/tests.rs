@@ -1,6 +1,7 @@
 //! The configuration as its users meet it: one text in, a `Config` or every problem out.
 
 mod encode;
+mod route;
 mod security;
 
 use std::path::{Path, PathBuf};
@@ -49,8 +50,10 @@ key_format = "text"
 where = {}
 headers = {}
 [failure]
-policy = "stop"
-when_stopped = "exit"
+policy = "dead-letter"
+by_kind = { too_large = "stop" }
+when_stopped = "hold"
+topic = "letters.{name}"
 [sink]
 kind = "kafka"
 brokers = "a:9092, b,[::1]:9093"
@@ -489,6 +492,45 @@ fn a_file_for_tls_that_nobody_would_look_at_is_refused() {
 }
 
 #[test]
+fn each_kind_of_failure_has_the_general_policy_or_its_own() {
+    use headwater_core::failure::Kind;
+    let kinds = |lines: &str| {
+        let config = try_with(&extended("", &format!("[failure]\n{lines}\n")), &[]).unwrap();
+        config.failure().policy.kinds().collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(""), []);
+    assert_eq!(kinds("policy = 'dead-letter'"), Kind::ALL);
+    assert_eq!(
+        kinds("by_kind = { too_large = 'dead-letter' }"),
+        [Kind::TooLarge]
+    );
+    assert_eq!(
+        kinds("policy = 'dead-letter'\nby_kind = { unknown_type = 'stop', refused = 'stop' }"),
+        [Kind::BadPayload, Kind::Unroutable, Kind::TooLarge]
+    );
+}
+
+#[test]
+fn the_topic_of_dead_letters_is_a_legal_name() {
+    let topic = |written: &str| {
+        let text = extended("", &format!("[failure]\ntopic = '{written}'\n"));
+        try_with(&text, &[]).map(|config| config.failure().topic.clone())
+    };
+    assert!(
+        topic("{name}.dead-letter")
+            .unwrap()
+            .ends_with(".dead-letter")
+    );
+    assert_eq!(topic("letters").unwrap(), "letters");
+    for wrong in ["", "a b", "{namespace}", "."] {
+        assert!(
+            topic(wrong).unwrap_err().contains("failure.topic"),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
 fn what_is_known_but_not_built_is_refused() {
     let refused = |end: &str, key: &str| {
         let found = try_with(&extended("", end), &[]).expect_err(end);
@@ -501,21 +543,8 @@ fn what_is_known_but_not_built_is_refused() {
     for (section, line, key) in [
         ("outbox", "layout = \"lease\"", "outbox.layout"),
         ("outbox", "columns = { id = \"x\" }", "outbox.columns"),
-        ("[route]", "where = { a = [\"b\"] }", "route.where"),
-        ("[route]", "headers.id = \"{id}\"", "route.headers"),
-        (
-            "[route]",
-            "key_format = \"debezium-json\"",
-            "route.key_format",
-        ),
-        ("failure", "policy = \"dead-letter\"", "failure.policy"),
-        ("failure", "when_stopped = \"hold\"", "failure.when_stopped"),
-        ("failure", "topic = \"x\"", "failure.topic"),
-        ("sink.topics", "x = 1", "sink.topics"),
     ] {
-        // A map is refused where it begins.
-        let blank = if key == "sink.topics" { "\n" } else { "" };
-        refused(&format!("{blank}[{section}]\n{line}\n"), key);
+        refused(&format!("[{section}]\n{line}\n"), key);
     }
     refused("\ndelivery = \"exactly-once\"\n", "sink.delivery");
     let snapshot = changed("\n[encode]", "snapshot = \"first\"\n\n[encode]");
@@ -528,10 +557,6 @@ fn what_is_known_but_not_built_is_refused() {
         (
             &server,
             "conf/hw.toml:5: source.server_id: means nothing with PostgreSQL, which source.url names; remove it",
-        ),
-        (
-            &extended("", "[[route]]\n[[route]]\n"),
-            "conf/hw.toml:12: route: more than one route is known but not built yet; one is wanted",
         ),
     ]);
 }

@@ -2,6 +2,8 @@
 //!
 //! Rule: an error shows a value as it was written, so what `${NAME}` stands for is never seen.
 
+mod tables;
+
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -13,6 +15,10 @@ use super::environment;
 use super::problem::{ConfigError, Located, Place, Problem};
 use super::quantity;
 use super::reference::{self, Fallback, Key, Kind};
+use super::show;
+use tables::Table;
+
+pub(super) use tables::{Column, Columns, Condition};
 
 pub(super) struct Written {
     file: Arc<Path>,
@@ -21,6 +27,10 @@ pub(super) struct Written {
     sections: BTreeMap<String, usize>,
     entries: BTreeMap<String, Entry>,
     lists: BTreeMap<String, List>,
+    conditions: BTreeMap<String, (Place, Vec<Condition>)>,
+    tables: Vec<Table>,
+    /// What was asked for, as it was written or by default, in TOML and without secrets.
+    told: BTreeMap<String, String>,
     problems: Vec<Problem>,
 }
 
@@ -50,6 +60,9 @@ impl Written {
             sections: BTreeMap::new(),
             entries: BTreeMap::new(),
             lists: BTreeMap::new(),
+            conditions: BTreeMap::new(),
+            tables: Vec::new(),
+            told: BTreeMap::new(),
             problems: Vec::new(),
         }
     }
@@ -108,6 +121,12 @@ impl Written {
         if let Some(list) = self.lists.get(path) {
             return Some(list.place.clone());
         }
+        if let Some((place, _)) = self.conditions.get(path) {
+            return Some(place.clone());
+        }
+        if let Some(table) = self.tables.iter().find(|it| it.section == path) {
+            return Some(table.place.clone());
+        }
         let member = format!("{path}.");
         self.entries
             .iter()
@@ -164,7 +183,10 @@ impl Written {
         if self.given(path).is_some() {
             return self.text(path);
         }
-        Some(Located::new(path, Place::Default, default?))
+        let default = default?;
+        self.told
+            .insert(path.to_owned(), show::value(path, &default));
+        Some(Located::new(path, Place::Default, default))
     }
 
     pub(super) fn path(&mut self, path: &'static str) -> Option<PathBuf> {
@@ -242,6 +264,8 @@ impl Written {
         keys.into_iter()
             .filter_map(|key| {
                 let entry = self.entries.remove(&key)?;
+                self.told
+                    .insert(key.clone(), show::value(path, &entry.text));
                 let name = key.strip_prefix(&beginning)?.to_owned();
                 Some((name, self.expand(&key, entry)?))
             })
@@ -255,6 +279,10 @@ impl Written {
             "{path} is no list in the reference"
         );
         let list = self.lists.remove(path)?;
+        let texts = list.items.iter().map(|item| show::value(path, &item.text));
+        let texts: Vec<String> = texts.collect();
+        self.told
+            .insert(path.to_owned(), format!("[{}]", texts.join(", ")));
         let count = list.items.len();
         let items = list.items.into_iter();
         let items = items.filter_map(|entry| self.item(path, entry));
@@ -272,6 +300,11 @@ impl Written {
         holds.then(|| Located::new(path, place, Item { shown, text }))
     }
 
+    /// What was asked for so far, by key, as TOML.
+    pub(super) fn told(&mut self) -> BTreeMap<String, String> {
+        std::mem::take(&mut self.told)
+    }
+
     /// Whether nothing is wrong; else everything that is.
     pub(super) fn finish(mut self) -> Result<(), ConfigError> {
         // Nothing is ignored silently: what nobody asked for means nothing here. Looked at only now, because after
@@ -281,8 +314,10 @@ impl Written {
             let entries = self.entries.iter();
             let entries = entries.map(|(key, entry)| (key, &entry.place));
             let lists = self.lists.iter().map(|(key, list)| (key, &list.place));
+            let conditions = self.conditions.iter().map(|(key, (place, _))| (key, place));
             self.problems = entries
                 .chain(lists)
+                .chain(conditions)
                 .map(|(key, place)| Problem::new(place, key, what))
                 .collect();
         }
@@ -297,6 +332,14 @@ impl Written {
         let key = reference::find(path);
         debug_assert!(key.is_some(), "{path} is not in the reference");
         let found = self.entries.remove(path);
+        let known = found.as_ref().map(|entry| entry.text.as_str());
+        let known = known.or(match key?.fallback {
+            Fallback::Value(text) => Some(text),
+            _ => None,
+        });
+        if let Some(text) = known {
+            self.told.insert(path.to_owned(), show::value(path, text));
+        }
         match (found, key?.fallback) {
             (Some(entry), _) => Some(entry),
             (None, Fallback::Value(text)) => Some(Entry {

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use headwater_core::failure;
 use headwater_core::ledger::Ticket;
 use headwater_core::message::Message;
+use headwater_core::pattern::Pattern;
 use headwater_core::positions::{Positions, Record};
 use headwater_core::rights::Rights;
 use headwater_core::route::Topics;
@@ -34,6 +36,16 @@ const LOOK: Duration = Duration::from_secs(10);
 pub enum AnySink {
     Kafka(Box<Kafka>),
     Stdout(Stdout),
+}
+
+impl AnySink {
+    /// The sink, if it has topics and is to make those that are missing.
+    pub fn makes_topics(&self) -> Option<&Kafka> {
+        match self {
+            AnySink::Kafka(kafka) if kafka.makes_topics() => Some(kafka),
+            AnySink::Kafka(_) | AnySink::Stdout(_) => None,
+        }
+    }
 }
 
 impl Sink for AnySink {
@@ -96,6 +108,8 @@ pub struct Outlet {
     name: String,
     sink: Kind,
     positions: PositionStore,
+    /// The topic of dead letters.
+    dead_letters: String,
 }
 
 enum Kind {
@@ -130,18 +144,24 @@ impl Outlet {
                 SinkKind::Stdout => Kind::Stdout,
             },
             positions: config.position().clone(),
+            dead_letters: super::dead_letter_topic(config).to_owned(),
         })
     }
 
-    /// Opens the sink and the memory, whether or not they are fit for a run.
-    pub async fn connect(&self) -> Result<(AnySink, AnyPositions), Error> {
-        let sink = match &self.sink {
+    /// Opens the sink alone.
+    pub async fn sink(&self) -> Result<AnySink, Error> {
+        Ok(match &self.sink {
             Kind::Kafka(settings, sasl) => {
                 let settings = logging_in(settings, sasl.as_ref()).await?;
                 AnySink::Kafka(Box::new(Kafka::open(settings)?))
             }
             Kind::Stdout => AnySink::Stdout(Stdout::open(form())?),
-        };
+        })
+    }
+
+    /// Opens the sink and the memory, whether or not they are fit for a run.
+    pub async fn connect(&self) -> Result<(AnySink, AnyPositions), Error> {
+        let sink = self.sink().await?;
         let positions = match (&self.positions, &sink) {
             (PositionStore::Topic { name, replication }, AnySink::Kafka(kafka)) => {
                 AnyPositions::Topic(kafka.positions(name, *replication, &self.name))
@@ -169,6 +189,11 @@ impl Outlet {
             }
             _ => Ok(None),
         }
+    }
+
+    /// Whether topics that are missing are made.
+    pub fn makes_topics(&self) -> bool {
+        matches!(&self.sink, Kind::Kafka(settings, _) if settings.create_topics)
     }
 
     /// What `init` would make, in words.
@@ -223,8 +248,24 @@ impl Outlet {
             return Ok(None);
         };
         let settings = logging_in(settings, sasl.as_ref()).await?;
-        let back = kafka::Back::find(settings, routes, self.positions_topic()).await?;
+        let mut without = vec![self.dead_letters.as_str()];
+        without.extend(self.positions_topic());
+        let back = kafka::Back::find(settings, routes, &without).await?;
         Ok(Some(back))
+    }
+
+    /// One topic, to be read back; none if it is not there, or of a sink that keeps nothing.
+    pub async fn back_of(&self, topic: &str) -> Result<Option<kafka::Back>, Error> {
+        let Kind::Kafka(settings, sasl) = &self.sink else {
+            return Ok(None);
+        };
+        let settings = logging_in(settings, sasl.as_ref()).await?;
+        kafka::Back::of(settings, topic).await
+    }
+
+    /// Whether what was sent can be read back.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.sink, Kind::Kafka(..))
     }
 
     pub async fn check(&self) -> Vec<Finding> {
@@ -255,6 +296,16 @@ fn boxed(error: Error) -> Box<dyn Trouble> {
     Box::new(error)
 }
 
+fn new_topics(rule: &config::TopicRule) -> kafka::NewTopics {
+    let number = |number: Option<u32>| number.and_then(|it| i32::try_from(it).ok());
+    kafka::NewTopics {
+        pattern: Pattern::parse(&rule.pattern),
+        partitions: number(rule.partitions),
+        replication: number(rule.replication),
+        settings: rule.settings.clone(),
+    }
+}
+
 /// A property that would break a promise is refused with its line.
 fn settings(config: &Config, kafka: &config::Kafka) -> Result<kafka::Settings, ConfigError> {
     let bound = super::bound(config);
@@ -281,10 +332,21 @@ fn settings(config: &Config, kafka: &config::Kafka) -> Result<kafka::Settings, C
         max_messages: bound.messages,
         max_bytes: bound.bytes,
         create_topics: kafka.create_topics,
+        topics: kafka.topics.iter().map(new_topics).collect(),
+        passing: passing(config),
         tls: kafka.tls.as_ref().map(tls),
         sasl: None,
         properties,
     })
+}
+
+/// The kinds that become letters; and where any does, a letter that is too large is cut, whatever becomes of other messages.
+fn passing(config: &Config) -> kafka::Passing {
+    let mut kinds: Vec<failure::Kind> = config.failure().policy.kinds().collect();
+    if !kinds.is_empty() {
+        kinds.push(failure::Kind::TooLarge);
+    }
+    kafka::Passing::of(&kinds)
 }
 
 fn tls(tls: &config::KafkaTls) -> kafka::Tls {

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use headwater_core::event::MissingColumns;
 use headwater_core::failure::Failure;
 use headwater_core::positions::Blocked;
 use headwater_core::trouble::{Severity, Trouble};
+
+use super::prepare::Misfit;
 
 /// Why a run ended.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub enum Ended {
     Unanswered,
     /// A row cannot be published.
     Failed(Failed),
+    /// The broker refused a message of a row.
+    Refused(Failed),
     Source(Box<dyn Trouble>),
     Sink(Box<dyn Trouble>),
 }
@@ -76,9 +79,9 @@ impl Trouble for Failed {
     }
 }
 
-/// The table cannot be read as an outbox.
+/// The table cannot be read as an outbox, or not as the routes want it.
 #[derive(Debug)]
-pub struct NotAnOutbox(pub MissingColumns);
+pub struct NotAnOutbox(pub Misfit);
 
 impl fmt::Display for NotAnOutbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

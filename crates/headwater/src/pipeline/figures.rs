@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use headwater_core::disposition::Skip;
 use headwater_core::failure::Kind;
+use headwater_core::filter::Rule;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -20,13 +21,26 @@ pub struct Tally {
     pub events: u64,
     pub delivered: u64,
     pub skipped: [u64; Skip::ALL.len()],
+    /// By the rules of the user's filter.
+    pub filtered: [u64; Rule::MOST + 1],
     pub failed: [u64; Kind::ALL.len()],
+    /// Dead letters that the broker has.
+    pub dead_letters: [u64; Kind::ALL.len()],
     /// Members of payloads that were dropped because their schema does not have them.
     pub unknown_members: u64,
     pub reconnects: [u64; Cause::ALL.len()],
     /// Events of a snapshot that went on after an interruption, younger than its beginning: the log has them too.
     pub again: u64,
     pub latency: Latency,
+}
+
+impl Tally {
+    /// The rules that skipped rows, and how many each.
+    pub fn filtered(&self) -> impl Iterator<Item = (Rule, u64)> {
+        let rules = (0..Rule::MOST).map(Rule::Skip).chain([Rule::Only]);
+        let counted = rules.zip(self.filtered);
+        counted.filter(|(_, count)| *count > 0)
+    }
 }
 
 /// Why everything had to be opened again.
@@ -105,6 +119,8 @@ pub enum Doing {
     Draining,
     /// After trouble, before the next try.
     Pausing(String),
+    /// A row cannot be published: nothing is done until somebody mends that.
+    Holding(String),
     Stopping,
 }
 
@@ -199,6 +215,11 @@ impl Figures {
         self.doing == Doing::Carrying && !self.is_unanswered() && self.at.elapsed() < STALE
     }
 
+    /// Whether a person is needed, and it waits for that.
+    pub fn is_holding(&self) -> bool {
+        matches!(self.doing, Doing::Holding(_))
+    }
+
     fn is_unanswered(&self) -> bool {
         self.unanswered
             .is_some_and(|since| since.elapsed() >= UNANSWERED)
@@ -244,6 +265,9 @@ impl Figures {
                 "the log is closed, and it waits for the acks of {messages} messages before it opens it again"
             ),
             Doing::Pausing(trouble) => format!("it tries again in a moment after trouble: {trouble}"),
+            Doing::Holding(why) => format!(
+                "it holds, and tries again when the configuration's file or a schema's changes, or on SIGHUP: {why}"
+            ),
             Doing::Stopping => {
                 format!("it was asked to stop, and waits for the acks of {messages} messages")
             }
@@ -252,7 +276,7 @@ impl Figures {
 }
 
 /// Where a pipeline's figures are shown.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Board {
     figures: watch::Sender<Figures>,
     replay: bool,

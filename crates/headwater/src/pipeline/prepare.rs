@@ -1,15 +1,21 @@
-//! What becomes of one row: classify, encode, address. Pure.
+//! What becomes of one row: filter, classify, address, encode. Pure.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use headwater_core::disposition::{Disposition, Skip, classify, skipped};
+use headwater_core::disposition::{Disposition, Skip, classify, is_sentinel, skipped};
 use headwater_core::event::{Event, MissingColumns, Outbox, Role, Roles};
-use headwater_core::failure::Failure;
-use headwater_core::message::{Id, Message};
-use headwater_core::route::Route;
+use headwater_core::failure::{Failure, Kind};
+use headwater_core::filter::{Filter, Rule};
+use headwater_core::message::{Address, Id, Message};
+use headwater_core::route::{Route, Unrouted};
 use headwater_core::row::{Row, Table, Value};
+use headwater_core::template::NoColumn;
 use headwater_encode::Encoder;
+
+use super::letters::Unpublished;
+use super::unfit::Unfit;
 
 /// What was decided about a row.
 #[derive(Debug, PartialEq)]
@@ -19,6 +25,8 @@ pub enum Outcome {
         event_date: i64,
     },
     Skip(Skip),
+    /// Skipped too, by a rule of the user's.
+    Filtered(Rule),
     Fail {
         /// The row's id, as far as it has one.
         id: String,
@@ -26,13 +34,66 @@ pub enum Outcome {
     },
 }
 
+/// What one route makes of an event.
+#[derive(Debug)]
+pub enum Piece {
+    /// The route's number, counted from 1.
+    Message(usize, Message),
+    /// The row's id, as far as it has one.
+    Failed(String, Unpublished),
+}
+
+impl Piece {
+    pub fn into_message(self) -> Option<Message> {
+        match self {
+            Piece::Message(_, message) => Some(message),
+            Piece::Failed(..) => None,
+        }
+    }
+}
+
+/// A table that rows cannot be prepared of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misfit {
+    Outbox(MissingColumns),
+    Route(NoColumn),
+}
+
+impl From<MissingColumns> for Misfit {
+    fn from(missing: MissingColumns) -> Misfit {
+        Misfit::Outbox(missing)
+    }
+}
+
+impl From<NoColumn> for Misfit {
+    fn from(missing: NoColumn) -> Misfit {
+        Misfit::Route(missing)
+    }
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::Outbox(missing) => missing.fmt(f),
+            Misfit::Route(missing) => write!(f, "a route or filter cannot be followed: {missing}"),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Preparer {
     outbox: Outbox,
     encoder: Encoder,
+    filter: Filter,
     routes: Vec<Route>,
+    unrouted: Unrouted,
     /// The roles in the table's present definition, resolved once for each.
     bound: Option<(Arc<Table>, Roles)>,
+    /// Of the row that is being prepared, with their routes' numbers; kept for their room.
+    addresses: Vec<(usize, Address)>,
+    pieces: Vec<Piece>,
+    /// Where events go that cannot be encoded, if they are to be compared all the same.
+    unfit: Option<Unfit>,
 }
 
 impl Preparer {
@@ -40,9 +101,29 @@ impl Preparer {
         Preparer {
             outbox,
             encoder,
+            filter: Filter::default(),
             routes,
+            unrouted: Unrouted::Fail,
             bound: None,
+            addresses: Vec::new(),
+            pieces: Vec::new(),
+            unfit: None,
         }
+    }
+
+    /// Events that cannot be encoded go there, each with messages that have an address and no value.
+    #[must_use]
+    pub fn comparing(mut self, unfit: &Unfit) -> Preparer {
+        self.unfit = Some(unfit.clone());
+        self
+    }
+
+    /// What else decides whether a row is published.
+    #[must_use]
+    pub fn choosing(mut self, filter: Filter, unrouted: Unrouted) -> Preparer {
+        self.filter = filter;
+        self.unrouted = unrouted;
+        self
     }
 
     /// Decides about a row; the messages of an event go to `into`, all of them or none.
@@ -50,7 +131,26 @@ impl Preparer {
         &mut self,
         row: &Row,
         into: &mut impl Extend<Message>,
-    ) -> Result<Outcome, MissingColumns> {
+    ) -> Result<Outcome, Misfit> {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        let outcome = self.prepare_each(row, &mut pieces)?;
+        let failed = pieces.iter().find_map(|piece| match piece {
+            Piece::Failed(id, row) => Some((id.clone(), row.failure.clone())),
+            Piece::Message(..) => None,
+        });
+        if failed.is_none() {
+            into.extend(pieces.drain(..).filter_map(Piece::into_message));
+        }
+        self.pieces = pieces;
+        Ok(match failed {
+            Some((id, failure)) => Outcome::Fail { id, failure },
+            None => outcome,
+        })
+    }
+
+    /// The same route by route: an event that cannot be published through one may be through another.
+    pub fn prepare_each(&mut self, row: &Row, into: &mut Vec<Piece>) -> Result<Outcome, Misfit> {
         if let Some(skip) = skipped(row.change) {
             return Ok(Outcome::Skip(skip));
         }
@@ -58,26 +158,72 @@ impl Preparer {
         let Some((_, roles)) = &self.bound else {
             unreachable!("bound a line ago")
         };
-        Ok(match classify(row, roles) {
-            Disposition::Skip(skip) => Outcome::Skip(skip),
-            Disposition::Fail(failure) => Outcome::Fail {
-                id: id(row, roles),
-                failure,
-            },
-            Disposition::Keep(event) => match messages(&mut self.encoder, &mut self.routes, &event)
-            {
-                Ok(messages) => {
-                    into.extend(messages);
-                    Outcome::Publish {
-                        event_date: event.event_date,
-                    }
-                }
-                Err(failure) => Outcome::Fail {
-                    id: event.id.to_string(),
-                    failure,
-                },
-            },
+        // Before anything that may fail: a rule can be the way past a row that cannot be published.
+        if !self.filter.is_empty() && !is_sentinel(row, roles) {
+            match self.filter.rule(row) {
+                Ok(None) => {}
+                Ok(Some(rule)) => return Ok(Outcome::Filtered(rule)),
+                Err(failure) => return Ok(failed(row, roles, failure)),
+            }
+        }
+        let event = match classify(row, roles) {
+            Disposition::Skip(skip) => return Ok(Outcome::Skip(skip)),
+            Disposition::Fail(failure) => return Ok(failed(row, roles, failure)),
+            Disposition::Keep(event) => event,
+        };
+        self.addresses.clear();
+        for (index, route) in self.routes.iter_mut().enumerate() {
+            match route.address(row) {
+                Ok(address) => self.addresses.extend(address.map(|it| (index + 1, it))),
+                Err(failure) => into.push(unpublished(&event, index + 1, None, failure)),
+            }
+        }
+        if self.addresses.is_empty() && into.is_empty() {
+            return Ok(match self.unrouted {
+                Unrouted::Skip => Outcome::Skip(Skip::Unrouted),
+                Unrouted::Fail => failed(row, roles, unrouted(&event)),
+            });
+        }
+        if !self.addresses.is_empty() {
+            encode(
+                (&mut self.encoder, self.unfit.as_ref()),
+                &event,
+                &mut self.addresses,
+                into,
+            );
+        }
+        Ok(Outcome::Publish {
+            event_date: event.event_date,
         })
+    }
+
+    /// Of the row that was prepared last.
+    pub fn roles(&self) -> Option<&Roles> {
+        self.bound.as_ref().map(|(_, roles)| roles)
+    }
+
+    /// The topics that a row leads to, as far as it can be published; it is not encoded.
+    pub fn topics(&mut self, row: &Row) -> Result<Vec<Arc<str>>, Misfit> {
+        if skipped(row.change).is_some() {
+            return Ok(Vec::new());
+        }
+        self.bind(&row.table)?;
+        let Some((_, roles)) = &self.bound else {
+            unreachable!("bound a line ago")
+        };
+        if is_sentinel(row, roles) || !matches!(self.filter.rule(row), Ok(None)) {
+            return Ok(Vec::new());
+        }
+        let taking = self.routes.iter_mut().filter_map(|route| {
+            let takes = route.takes(row).ok()?;
+            takes.then(|| route.topic(row).ok()).flatten()
+        });
+        Ok(taking.collect())
+    }
+
+    /// The rules of the user's filter.
+    pub fn rules(&self) -> impl Iterator<Item = Rule> {
+        self.filter.rules()
     }
 
     /// What was noticed about payloads since it was last asked; each thing once. Without a notice nothing is allocated.
@@ -90,33 +236,85 @@ impl Preparer {
         self.encoder.unknown_members()
     }
 
-    fn bind(&mut self, table: &Arc<Table>) -> Result<(), MissingColumns> {
-        if !matches!(&self.bound, Some((bound, _)) if Arc::ptr_eq(bound, table)) {
-            let roles = self.outbox.bind(table)?;
-            self.bound = Some((Arc::clone(table), roles));
+    /// The row's id, as a message or a failure of it tells it; of a table that is bound already.
+    pub fn id_of(&self, row: &Row) -> Option<String> {
+        let (_, roles) = self.bound.as_ref()?;
+        Some(id(row, roles))
+    }
+
+    fn bind(&mut self, table: &Arc<Table>) -> Result<(), Misfit> {
+        if matches!(&self.bound, Some((bound, _)) if Arc::ptr_eq(bound, table)) {
+            return Ok(());
         }
+        self.bound = None;
+        let roles = self.outbox.bind(table)?;
+        self.filter.bind(table, &roles)?;
+        for route in &mut self.routes {
+            route.bind(table, &roles)?;
+        }
+        self.bound = Some((Arc::clone(table), roles));
         Ok(())
     }
 }
 
-/// One message a route; the value is encoded once and shared.
-fn messages(
-    encoder: &mut Encoder,
-    routes: &mut [Route],
+/// The value is encoded once and shared.
+fn encode(
+    (encoder, unfit): (&mut Encoder, Option<&Unfit>),
     event: &Event<'_>,
-) -> Result<Vec<Message>, Failure> {
-    let value = Bytes::copy_from_slice(encoder.encode(event)?);
-    routes
-        .iter_mut()
-        .map(|route| {
-            Ok(Message {
+    addresses: &mut Vec<(usize, Address)>,
+    into: &mut Vec<Piece>,
+) {
+    let value = match (encoder.encode(event), unfit) {
+        (Err(failure), Some(unfit)) => {
+            unfit.put(&event.id, event.event_date, (failure, addresses.len()));
+            Ok(Bytes::new())
+        }
+        (value, _) => value.map(Bytes::copy_from_slice),
+    };
+    let content = encoder.content();
+    into.extend(addresses.drain(..).map(|(number, address)| match &value {
+        Ok(value) => {
+            let message = Message {
                 id: Id::from(&*event.id),
-                address: route.address(event)?,
-                content: encoder.content(),
+                address,
+                content,
                 value: value.clone(),
-            })
-        })
-        .collect()
+            };
+            Piece::Message(number, message)
+        }
+        Err(failure) => unpublished(event, number, Some(address), failure.clone()),
+    }));
+}
+
+fn unpublished(
+    event: &Event<'_>,
+    number: usize,
+    address: Option<Address>,
+    failure: Failure,
+) -> Piece {
+    let (topic, key) = address.map_or((None, None), |it| (Some(it.topic), it.key));
+    let row = Unpublished {
+        route: Some(number),
+        topic,
+        key,
+        failure,
+    };
+    Piece::Failed(event.id.to_string(), row)
+}
+
+fn failed(row: &Row, roles: &Roles, failure: Failure) -> Outcome {
+    Outcome::Fail {
+        id: id(row, roles),
+        failure,
+    }
+}
+
+fn unrouted(event: &Event<'_>) -> Failure {
+    let why = format!(
+        "no route takes an event of type {} in {}",
+        &*event.event_type, &*event.namespace
+    );
+    Failure::new(Kind::Unroutable, why)
 }
 
 /// The id of a row that may lack anything.

@@ -3,29 +3,30 @@
 //! Rule: only what the ledger returns is remembered, and only what is remembered is confirmed.
 
 mod end;
+mod report;
+mod row;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use headwater_core::failure::Failure;
 use headwater_core::instant;
 use headwater_core::ledger::{Ledger, Ticket};
 use headwater_core::message::Message;
 use headwater_core::positions::{FORMAT, Positions, Record};
-use headwater_core::row::Row;
-use headwater_core::sink::{Report, Sink, Unsent};
+use headwater_core::sink::{Sink, Unsent};
 use headwater_core::source::{Item, Source};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
-use tracing::warn;
 
 use super::bound::Bound;
-use super::ended::{Ended, Failed, NotAnOutbox, broken, lost};
+use super::ended::{Ended, broken, lost};
 use super::figures::{Board, Doing, Tally};
+use super::letters::{Letters, Seed, Seeds};
 use super::memory::{Due, Memory};
-use super::prepare::{Outcome, Preparer};
+use super::prepare::{Piece, Preparer};
 use super::shown::{Now, Shown};
 use super::stop::Stop;
 use super::ticks::Ticks;
@@ -45,14 +46,21 @@ pub struct Run<'a, P, K, R> {
     shown: Shown<'a>,
     ledger: Ledger<Due<P>>,
     memory: Memory<P>,
+    letters: &'a Letters,
+    /// What the preparer made of the row that was read last; kept for its room.
+    pieces: Vec<Piece>,
     /// Messages of rows that were read, in order, for which there was no room yet.
-    waiting: VecDeque<Message>,
-    /// The message that the sink gave back; it goes before all others.
-    held: Option<(Message, Ticket)>,
+    waiting: VecDeque<(Message, Option<Seed>)>,
+    /// Letters of refused messages, and behind them the message that the sink gave back; they go before all others.
+    held: VecDeque<(Message, Ticket)>,
+    /// Of messages under way.
+    seeds: Seeds,
     /// Rows were read after the last mark.
     inside: bool,
     /// None: still where the record stands.
     last_mark: Option<Due<P>>,
+    /// The same as text, once a row needs it.
+    after: Option<Arc<str>>,
     /// How many the preparer had dropped when it was last asked.
     unknown_members: u64,
     event_time: Option<i64>,
@@ -74,7 +82,7 @@ where
     pub fn new(
         (record, enter): (Record, fn(&P, &mut Record)),
         bound: Bound,
-        preparer: &'a mut Preparer,
+        (preparer, letters): (&'a mut Preparer, &'a Letters),
         (sink, positions): (&'a mut K, &'a mut R),
         (tally, board): (&'a mut Tally, &'a Board),
     ) -> Self {
@@ -82,10 +90,14 @@ where
             shown: Shown::new(board, record.run),
             ledger: Ledger::new(record.run),
             memory: Memory::new(tally.events),
+            letters,
+            pieces: Vec::new(),
             waiting: VecDeque::new(),
-            held: None,
+            held: VecDeque::new(),
+            seeds: Seeds::default(),
             inside: false,
             last_mark: None,
+            after: None,
             unknown_members: preparer.unknown_members(),
             event_time: None,
             enter,
@@ -161,13 +173,14 @@ where
                 self.inside = true;
                 self.ticks.rouse();
                 self.shown.reading(committed);
-                self.prepare(&row)?;
+                self.prepare(row)?;
                 self.push()
             }
             Item::Mark(position) => {
                 self.inside = false;
                 let mark = self.reached(position);
                 self.last_mark = Some(mark.clone());
+                self.after = None;
                 self.settled(mark, Ledger::mark);
                 Ok(())
             }
@@ -199,44 +212,14 @@ where
         mark.map_or(0, |mark| self.tally.events - mark.events)
     }
 
-    fn prepare(&mut self, row: &Row) -> Result<(), Ended> {
-        self.tally.rows += 1;
-        let outcome = self.preparer.prepare(row, &mut self.waiting);
-        self.tell_notices();
-        match outcome {
-            Ok(Outcome::Publish { event_date }) => {
-                self.tally.events += 1;
-                self.tally.again +=
-                    u64::from(self.again_since.is_some_and(|since| event_date >= since));
-                self.event_time = Some(event_date);
-                Ok(())
-            }
-            Ok(Outcome::Skip(skip)) => {
-                self.tally.skipped[skip as usize] += 1;
-                Ok(())
-            }
-            Ok(Outcome::Fail { id, failure }) => Err(Ended::Failed(self.failed(id, failure))),
-            Err(missing) => Err(lost(NotAnOutbox(missing))),
-        }
-    }
-
-    fn tell_notices(&mut self) {
-        for notice in self.preparer.notices() {
-            warn!(notice, "a payload and its schema differ");
-        }
-        let dropped = self.preparer.unknown_members();
-        self.tally.unknown_members += dropped - self.unknown_members;
-        self.unknown_members = dropped;
-    }
-
     /// Hands the sink what waits, as far as it and the bound have room.
     fn push(&mut self) -> Result<(), Ended> {
-        while let Some((message, ticket)) = self.held.take().or_else(|| self.admit()) {
+        while let Some((message, ticket)) = self.held.pop_front().or_else(|| self.admit()) {
             self.unanswered.get_or_insert_with(Instant::now);
             match self.sink.send(message, ticket) {
                 Ok(()) => {}
                 Err(Unsent::Later(message, ticket)) => {
-                    self.held = Some((message, ticket));
+                    self.held.push_front((message, ticket));
                     break;
                 }
                 Err(Unsent::Broken(trouble)) => return Err(broken(trouble)),
@@ -246,45 +229,25 @@ where
     }
 
     fn admit(&mut self) -> Option<(Message, Ticket)> {
-        let size = self.waiting.front()?.size();
+        let (message, seed) = self.waiting.front()?;
+        let size = message.size() + seed.as_ref().map_or(0, Seed::size);
         if !self.bound.admits(&self.ledger, size) {
             return None;
         }
-        let message = self.waiting.pop_front()?;
+        let (message, seed) = self.waiting.pop_front()?;
         let ticket = self.ledger.admit(size);
+        self.seeds.keep(ticket.number(), seed);
         self.shown.admitted(ticket.number());
         Some((message, ticket))
     }
 
     fn has_room(&self) -> bool {
-        self.held.is_none() && self.waiting.is_empty() && self.bound.has_room(&self.ledger)
+        self.held.is_empty() && self.waiting.is_empty() && self.bound.has_room(&self.ledger)
     }
 
     /// Nothing is on its way, and nothing is left to be remembered.
     pub fn is_settled(&self) -> bool {
         self.waiting.is_empty() && self.ledger.outstanding() == 0 && self.memory.is_clear()
-    }
-
-    fn reported(&mut self, report: Result<Report, K::Error>) -> Result<(), Ended> {
-        match report.map_err(broken)? {
-            Report::Delivered(ticket) => {
-                self.tally.delivered += 1;
-                let number = ticket.number();
-                self.settled(ticket, Ledger::settle);
-                let (latency, oldest) = (&mut self.tally.latency, self.ledger.oldest());
-                self.shown.delivered(number, oldest, latency);
-            }
-            Report::Room => {}
-            Report::Refused(_, message, kind, reason) => {
-                let topic = &message.address.topic;
-                let detail = format!("topic {topic}, {} bytes: {reason}", message.value.len());
-                let id = message.id.to_string();
-                // Not remembered as blocked: only sending it would tell whether the broker takes it now.
-                return Err(broken(self.failed(id, Failure::new(kind, detail))));
-            }
-        }
-        self.answered();
-        self.push()
     }
 
     /// Asks the ledger, and lets memory know what has become due.
@@ -357,26 +320,6 @@ where
     fn answered(&mut self) {
         let awaited = self.ledger.outstanding() > 0 || self.memory.is_writing();
         self.unanswered = awaited.then(Instant::now);
-    }
-
-    fn failed(&mut self, id: String, failure: Failure) -> Failed {
-        self.tally.failed[failure.kind as usize] += 1;
-        Failed {
-            id,
-            after: self.last_mark(),
-            failure,
-        }
-    }
-
-    /// For people, who rarely ask: a mark comes with every transaction.
-    fn last_mark(&self) -> String {
-        match &self.last_mark {
-            Some(mark) => mark.position.to_string(),
-            None => P::deserialize(&self.record.position).map_or_else(
-                |_| self.record.position.to_string(),
-                |position| position.to_string(),
-            ),
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use tracing::{debug, info, warn};
 use super::bound::Bound;
 use super::ended::{Ended, broken, lost};
 use super::figures::{Board, Cause, Doing, Tally};
+use super::letters::Letters;
 use super::prepare::Preparer;
 use super::run::Run;
 use super::stop::Stop;
@@ -40,6 +41,7 @@ pub struct Pipeline<O, D> {
     pub origin: O,
     pub destination: D,
     pub preparer: Preparer,
+    pub letters: Letters,
     pub bound: Bound,
     pub extent: Extent,
     pub tally: Tally,
@@ -156,7 +158,7 @@ pub async fn supervise<O: Origin, D: Destination>(
                 pipeline.again(Cause::Unanswered);
                 continue;
             }
-            Ended::Failed(failed) => return Err(Box::new(failed)),
+            Ended::Failed(failed) | Ended::Refused(failed) => return Err(Box::new(failed)),
             Ended::Source(trouble) | Ended::Sink(trouble) if trouble.is_fatal() => {
                 return Err(trouble);
             }
@@ -229,7 +231,7 @@ async fn carry<S: Source, O, D: Destination>(
     let mut run = Run::new(
         (record, S::enter),
         pipeline.bound,
-        &mut pipeline.preparer,
+        (&mut pipeline.preparer, &pipeline.letters),
         (sink, positions),
         (&mut pipeline.tally, &pipeline.board),
     );
@@ -238,7 +240,7 @@ async fn carry<S: Source, O, D: Destination>(
     pipeline.board.parted(clock::micros());
     match &ended {
         Ended::Asked => source.close().await,
-        Ended::Overdue { .. } | Ended::Sink(_) => drop(source),
+        Ended::Overdue { .. } | Ended::Sink(_) | Ended::Refused(_) => drop(source),
         Ended::Failed(_) | Ended::Complete => {
             if let Err(worse) = run.finish(source, stop).await {
                 return worse;
@@ -329,8 +331,8 @@ async fn log<O: Origin, D>(
         // The number first: a trial can last, and whoever takes the lock over meanwhile takes the next one.
         begin(positions, &mut record).await?;
         pipeline.board.doing(Doing::Trying);
-        let (origin, preparer) = (&mut pipeline.origin, &mut pipeline.preparer);
-        let tried = trial::hold(origin, preparer, &record, &blocked).await;
+        let judge = (&mut pipeline.preparer, pipeline.letters.policy);
+        let tried = trial::hold(&mut pipeline.origin, judge, &record, &blocked).await;
         if let Err(Ended::Failed(failed)) = &tried {
             trial::remember(positions, &mut record, failed).await;
         }

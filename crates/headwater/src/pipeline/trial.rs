@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use headwater_core::message::Message;
+use headwater_core::disposition::Skip;
+use headwater_core::failure::{Failure, Policy};
 use headwater_core::positions::{Blocked, FORMAT, Positions, Record};
 use headwater_core::row::Row;
 use headwater_core::source::{Item, Origin, Source};
@@ -13,7 +14,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tracing::{info, warn};
 
 use super::ended::{Ended, Failed, NotAnOutbox, lost};
-use super::prepare::{Outcome, Preparer};
+use super::prepare::{Outcome, Piece, Preparer};
 use crate::clock;
 
 /// No row for so long: the row is gone, and none may ever come.
@@ -27,21 +28,24 @@ const WRITING: Duration = Duration::from_secs(10);
 /// Reads the transaction of the row that stopped the last run, from where `record` says; fails as the row does.
 pub async fn hold<O: Origin>(
     origin: &mut O,
-    preparer: &mut Preparer,
+    judge: (&mut Preparer, Policy),
     record: &Record,
     blocked: &Blocked,
 ) -> Result<(), Ended> {
     let (id, since) = (&*blocked.id, &*blocked.since);
     info!(id, since, "trying the row that stopped the last run first");
     let mut source = origin.open(record).await.map_err(lost)?;
-    let trial = Trial::new(preparer, record, blocked);
+    let trial = Trial::new(judge, record, blocked);
     let tried = trial.read(&mut source).await;
     if let Ok(_) | Err(Ended::Failed(_)) = &tried {
         // One reader at a time: the next one, here or after a restart, finds the log free.
         source.close().await;
     }
     match tried? {
-        Found::Mended => info!(id, "the row that stopped the last run can be published now"),
+        Found::Mended => info!(
+            id,
+            "the row that stopped the last run does not stop it any more"
+        ),
         Found::Gone => warn!(
             id,
             "the row that stopped the last run does not come any more: going on without it"
@@ -91,6 +95,8 @@ enum Found {
 
 struct Trial<'a, P> {
     preparer: &'a mut Preparer,
+    /// What a dead letter is made of stops nothing.
+    policy: Policy,
     blocked: &'a Blocked,
     /// The record's: all that lies before it was published already, but a slot can stand further back.
     position: Option<P>,
@@ -100,23 +106,28 @@ struct Trial<'a, P> {
     /// The row came, and can be published.
     mended: bool,
     deadline: Instant,
-    messages: Vec<Message>,
+    pieces: Vec<Piece>,
 }
 
 impl<'a, P> Trial<'a, P>
 where
     P: PartialOrd + std::fmt::Display + for<'de> Deserialize<'de>,
 {
-    fn new(preparer: &'a mut Preparer, record: &Record, blocked: &'a Blocked) -> Self {
+    fn new(
+        (preparer, policy): (&'a mut Preparer, Policy),
+        record: &Record,
+        blocked: &'a Blocked,
+    ) -> Self {
         Trial {
             preparer,
+            policy,
             blocked,
             position: P::deserialize(&record.position).ok(),
             last_mark: blocked.after.clone(),
             inside: false,
             mended: false,
             deadline: Instant::now() + PATIENCE,
-            messages: Vec::new(),
+            pieces: Vec::new(),
         }
     }
 
@@ -147,28 +158,48 @@ where
     fn row(&mut self, row: &Row) -> Result<(), Ended> {
         self.inside = true;
         self.deadline = Instant::now() + PATIENCE;
-        self.messages.clear();
-        match self.preparer.prepare(row, &mut self.messages) {
-            Ok(Outcome::Publish { .. }) => {
-                let is_it = |message: &Message| *message.id == *self.blocked.id;
-                self.mended |= self.messages.iter().any(is_it);
+        self.pieces.clear();
+        let outcome = self.preparer.prepare_each(row, &mut self.pieces);
+        match outcome.map_err(|missing| lost(NotAnOutbox(missing)))? {
+            Outcome::Publish { .. } => {
+                for piece in std::mem::take(&mut self.pieces) {
+                    match piece {
+                        Piece::Message(_, message) => self.is_fine(&message.id),
+                        Piece::Failed(id, row) => self.failed(id, row.failure)?,
+                    }
+                }
                 Ok(())
             }
-            Ok(Outcome::Skip(_)) => Ok(()),
-            Ok(Outcome::Fail { id, failure }) => {
-                let after = if id == self.blocked.id {
-                    &self.blocked.after
-                } else {
-                    &self.last_mark
-                };
-                Err(Ended::Failed(Failed {
-                    id,
-                    after: after.clone(),
-                    failure,
-                }))
+            // A rule of the user's is a way past a row that cannot be published.
+            Outcome::Filtered(_) | Outcome::Skip(Skip::Unrouted) => {
+                let id = self.preparer.id_of(row);
+                self.mended |= id.is_some_and(|id| id == self.blocked.id);
+                Ok(())
             }
-            Err(missing) => Err(lost(NotAnOutbox(missing))),
+            Outcome::Skip(_) => Ok(()),
+            Outcome::Fail { id, failure } => self.failed(id, failure),
         }
+    }
+
+    fn is_fine(&mut self, id: &str) {
+        self.mended |= *id == *self.blocked.id;
+    }
+
+    fn failed(&mut self, id: String, failure: Failure) -> Result<(), Ended> {
+        if self.policy.makes_letters(failure.kind) {
+            self.is_fine(&id);
+            return Ok(());
+        }
+        let after = if id == self.blocked.id {
+            &self.blocked.after
+        } else {
+            &self.last_mark
+        };
+        Err(Ended::Failed(Failed {
+            after: after.clone(),
+            id,
+            failure,
+        }))
     }
 
     /// Whether the row's transaction has ended: it was the first one with rows after the position.

@@ -14,6 +14,9 @@ pub struct Asked {
     to: String,
     #[serde(default, rename = "where", skip_serializing_if = "Vec::is_empty")]
     equal: Vec<(String, String)>,
+    /// Whose rows they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// Events a second.
@@ -29,6 +32,7 @@ impl Asked {
             from: from.to_string(),
             to: to.to_string(),
             equal,
+            database: None,
             topic: None,
             rate: None,
         })
@@ -51,6 +55,7 @@ impl Asked {
             to: self.to.parse().ok(),
             after,
             equal: self.equal.clone(),
+            ..Window::default()
         }
     }
 }
@@ -96,6 +101,7 @@ mod tests {
         let equal = vec![("model_id".to_owned(), "a=b".to_owned())];
         let (from, to) = (moment("2026-06-11T00:00:00.000001Z"), moment("2026-06-12"));
         let asked = Asked {
+            database: Some("file shop.db".into()),
             topic: Some("t".into()),
             rate: Some(5),
             ..Asked::new(from, to, equal.clone()).unwrap()

@@ -1,11 +1,9 @@
 //! Reads topics back: everything that is on them since a moment, up to where they ended when the reading began.
-//!
-//! Never: joins a group or commits an offset; nobody sees that it was there.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headwater_core::route::Topics;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -16,17 +14,16 @@ use rdkafka::{Offset, TopicPartitionList};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::Settings;
-use super::client::{Abandon, Client, end_aside};
-use super::login::Pass;
+use super::client::{Abandon, Client, Presence};
+use super::partitions::{Broken, Partitions, Place};
 use super::verdict::{self, Doing};
 use crate::Error;
 
-const POLL: Duration = Duration::from_millis(100);
 const ANSWER: Duration = Duration::from_secs(10);
-/// Without a single message for this long, what is left is read one by one.
-const QUIET: Duration = Duration::from_secs(3);
-/// Without a word of a single partition for this long, the reading has broken off.
+/// Without a word of a partition for this long, the reading has broken off.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How soon a topic that is being made is looked at again.
+const COMING: Duration = Duration::from_millis(200);
 
 /// The name of the header that a replay puts on its messages.
 pub const REPLAY: &str = "headwater-replay";
@@ -39,11 +36,29 @@ pub struct Stored<'m> {
     /// When it was written, in milliseconds since 1970.
     pub time: Option<i64>,
     pub is_replay: bool,
+    message: &'m BorrowedMessage<'m>,
+}
+
+impl<'m> Stored<'m> {
+    /// Its partition, and its offset there.
+    pub fn place(&self) -> (i32, i64) {
+        (self.message.partition(), self.message.offset())
+    }
+
+    pub fn key(&self) -> Option<&'m [u8]> {
+        self.message.key()
+    }
+
+    pub fn headers(&self) -> impl Iterator<Item = (&'m str, &'m [u8])> + use<'m> {
+        let headers = self.message.headers();
+        let headers = headers.into_iter().flat_map(|headers| headers.iter());
+        headers.map(|header| (header.key, header.value.unwrap_or_default()))
+    }
 }
 
 /// How far the topics have been read: where the next reading of them goes on.
 #[derive(Debug, Clone, Default)]
-pub struct Ends(HashMap<(u16, i32), i64>);
+pub struct Ends(HashMap<Place, i64>);
 
 /// From where topics are read.
 #[derive(Debug, Clone)]
@@ -51,6 +66,8 @@ pub enum Since {
     /// The first message of this time (milliseconds since 1970) or later; all of them, if there is none.
     Time(Option<i64>),
     Ends(Ends),
+    /// Not all that follows: of the first topic, these offsets of these partitions.
+    Within(HashMap<i32, Range<i64>>),
 }
 
 /// What a reading came to.
@@ -64,6 +81,14 @@ pub struct Reading<T> {
     pub cut: HashMap<u16, i64>,
 }
 
+impl<T> Reading<T> {
+    fn cut_before(&mut self, (topic, _): Place, time: Option<i64>) {
+        let since = time.unwrap_or(i64::MAX);
+        let known = self.cut.entry(topic).or_insert(since);
+        *known = since.max(*known);
+    }
+}
+
 /// Several topics, to be read back.
 #[derive(Clone)]
 pub struct Back {
@@ -72,18 +97,18 @@ pub struct Back {
 }
 
 impl Back {
-    /// The topics that there are, of those that routes can lead to, without the one of positions.
+    /// The topics that there are, of those that routes can lead to, without these, which hold something else.
     pub async fn find(
         settings: Settings,
         routes: &[Topics],
-        positions: Option<&str>,
+        without: &[&str],
     ) -> Result<Back, Error> {
         // Nothing is sent, so nothing is reported.
         let (tell, _) = unbounded_channel();
         let client = Client::open(settings, tell)?;
         let all = client.ask(Doing::Connecting, Client::all_topics).await?;
         let wanted = |topic: &String| {
-            Some(topic.as_str()) != positions
+            !without.contains(&topic.as_str())
                 && !topic.starts_with("__")
                 && routes.iter().any(|route| match route {
                     Topics::Only(name) => name == topic,
@@ -105,6 +130,27 @@ impl Back {
             client,
             topics: topics.into(),
         })
+    }
+
+    /// One topic; none if it is not there.
+    pub async fn of(settings: Settings, topic: &str) -> Result<Option<Back>, Error> {
+        let (tell, _) = unbounded_channel();
+        let client = Client::open(settings, tell)?;
+        let back = Back {
+            client,
+            topics: [topic.to_owned()].into(),
+        };
+        loop {
+            match back.client.presence(topic).await? {
+                Presence::There { .. } => return Ok(Some(back)),
+                Presence::Missing | Presence::Illegal => return Ok(None),
+                Presence::Coming => tokio::time::sleep(COMING).await,
+                Presence::Denied => {
+                    let denied = KafkaError::MessageConsumption(Code::TopicAuthorizationFailed);
+                    return Err(back.explain(&denied, Some(topic)));
+                }
+            }
+        }
     }
 
     pub fn topics(&self) -> &[String] {
@@ -133,15 +179,10 @@ impl Back {
         let abandoned = Arc::clone(&abandon.0);
         let back = self.clone();
         let reading = tokio::task::spawn_blocking(move || {
-            let mut reader = Reader {
-                consumer: back.client.consumer().map_err(|error| (None, error))?,
-                pass: back.client.contact().pass(),
-                topics: Arc::clone(&back.topics),
-                abandoned,
-            };
-            let read = reader.read(&from, into, put);
-            end_aside(reader.consumer);
-            read
+            let topics = Arc::clone(&back.topics);
+            let partitions = Partitions::of(&back.client, topics, abandoned, SILENCE)
+                .map_err(|error| (None, error))?;
+            read_back(partitions, &back.topics, &from, into, put)
         });
         let read = reading
             .await
@@ -161,238 +202,90 @@ impl Back {
     }
 }
 
-/// What went wrong, and on which topic.
-type Broken = (Option<String>, KafkaError);
-
-/// One partition that is being read.
-#[derive(Debug)]
-struct Partition {
-    /// What is left of it: from here on, and up to there, without.
-    next: i64,
-    end: i64,
-    /// Nothing before it is there, and something was: the first message tells since when.
-    is_cut: bool,
-}
-
-/// What a reading was told.
-enum Polled<'c> {
-    Message(BorrowedMessage<'c>),
-    /// A partition was read to its end. Some of what is before the end may be no messages, or was compacted away.
-    End,
-    Nothing,
-}
-
-struct Reader {
-    consumer: BaseConsumer,
-    pass: Pass,
-    topics: Arc<[String]>,
-    abandoned: Arc<AtomicBool>,
-}
-
-impl Reader {
-    fn read<T>(
-        &mut self,
-        from: &Since,
-        into: T,
-        put: impl Fn(&mut T, &Stored<'_>),
-    ) -> Result<Reading<T>, Broken> {
-        let mut reading = Reading {
-            into,
-            ends: Ends::default(),
-            cut: HashMap::new(),
-        };
-        let mut left = self.assign(from, &mut reading.ends, &mut reading.cut)?;
-        let topics = Arc::clone(&self.topics);
-        let numbers: HashMap<&str, u16> = (0..)
-            .zip(topics.iter())
-            .map(|(number, topic)| (topic.as_str(), number))
-            .collect();
-        let mut heard = Instant::now();
-        while !left.is_empty() && heard.elapsed() < QUIET {
-            match self.poll(&left)? {
-                Polled::Message(message) => {
-                    heard = Instant::now();
-                    if let Some(topic) = numbers.get(message.topic()) {
-                        let place = (*topic, message.partition());
-                        take(&message, place, (&mut left, &mut reading), &put);
-                    }
-                }
-                // Whose end it is, is not told.
-                Polled::Nothing | Polled::End => {}
-            }
-        }
-        // What is left has no messages up to its end, or comes slowly: one by one, each tells its own.
-        let mut places: Vec<(u16, i32)> = left.keys().copied().collect();
-        places.sort_unstable();
-        for place in places {
-            self.read_alone(place, (&mut left, &mut reading), &put)?;
-        }
-        Ok(reading)
-    }
-
-    fn read_alone<T>(
-        &mut self,
-        place: (u16, i32),
-        (left, reading): (&mut HashMap<(u16, i32), Partition>, &mut Reading<T>),
-        put: &impl Fn(&mut T, &Stored<'_>),
-    ) -> Result<(), Broken> {
-        let topics = Arc::clone(&self.topics);
-        let (Some(topic), Some(partition)) = (topics.get(usize::from(place.0)), left.get(&place))
-        else {
-            return Ok(());
-        };
-        let mut alone = TopicPartitionList::new();
-        let at = Offset::Offset(partition.next);
-        alone
-            .add_partition_offset(topic, place.1, at)
-            .and_then(|()| self.consumer.assign(&alone))
-            .map_err(|error| (Some(topic.clone()), error))?;
-        let mut heard = Instant::now();
-        while left.contains_key(&place) {
-            if heard.elapsed() > SILENCE {
-                return Err((
-                    self.first(left),
-                    KafkaError::Global(Code::OperationTimedOut),
-                ));
-            }
-            match self.poll(left)? {
-                Polled::Message(message) => {
-                    heard = Instant::now();
-                    take(&message, place, (left, reading), put);
-                }
-                Polled::End => drop(left.remove(&place)),
-                Polled::Nothing => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn poll(&mut self, left: &HashMap<(u16, i32), Partition>) -> Result<Polled<'_>, Broken> {
-        if self.abandoned.load(Ordering::Relaxed) {
-            return Err((None, KafkaError::Global(Code::OperationTimedOut)));
-        }
-        self.pass
-            .renew(self.consumer.client())
-            .map_err(|error| (None, error))?;
-        match self.consumer.poll(POLL) {
-            None => Ok(Polled::Nothing),
-            Some(Ok(message)) => Ok(Polled::Message(message)),
-            Some(Err(KafkaError::PartitionEOF(_))) => Ok(Polled::End),
-            Some(Err(error)) => verdict::passing(error)
-                .map(|()| Polled::Nothing)
-                .map_err(|error| (self.first(left), error)),
-        }
-    }
-
-    /// One of the topics that are still read: an error of the reading does not name its own.
-    fn first(&self, left: &HashMap<(u16, i32), Partition>) -> Option<String> {
-        let number = left.keys().map(|(topic, _)| usize::from(*topic)).min()?;
-        self.topics.get(number).cloned()
-    }
-
-    /// Says where each partition begins and ends, and begins to read those that have something between the two.
-    fn assign(
-        &self,
-        from: &Since,
-        ends: &mut Ends,
-        cut: &mut HashMap<u16, i64>,
-    ) -> Result<HashMap<(u16, i32), Partition>, Broken> {
-        let mut left = HashMap::new();
-        let mut assigned = TopicPartitionList::new();
-        for (number, topic) in (0..).zip(self.topics.iter()) {
-            let on = |error| (Some(topic.clone()), error);
-            for (partition, begin) in self.begin(from, number, topic).map_err(on)? {
-                let marks = self.consumer.fetch_watermarks(topic, partition, ANSWER);
-                let (low, high) = marks.map_err(on)?;
-                ends.0.insert((number, partition), high);
-                let begin = begin.map_or(high, |begin| begin.max(low));
-                let is_cut = low > 0 && begin == low && matches!(from, Since::Time(_));
-                if begin >= high {
-                    if is_cut && low == high {
-                        cut.insert(number, i64::MAX);
-                    }
-                    continue;
-                }
-                let at = Offset::Offset(begin);
-                assigned
-                    .add_partition_offset(topic, partition, at)
-                    .map_err(on)?;
-                let place = Partition {
-                    next: begin,
-                    end: high,
-                    is_cut,
-                };
-                left.insert((number, partition), place);
-            }
-        }
-        self.consumer
-            .assign(&assigned)
-            .map_err(|error| (None, error))?;
-        Ok(left)
-    }
-
-    /// The partitions of a topic, and where each begins: none if there is nothing yet of that time.
-    fn begin(
-        &self,
-        from: &Since,
-        number: u16,
-        topic: &str,
-    ) -> KafkaResult<Vec<(i32, Option<i64>)>> {
-        let metadata = self.consumer.fetch_metadata(Some(topic), ANSWER)?;
-        let found = metadata.topics().first();
-        if let Some(error) = found.and_then(MetadataTopic::error) {
-            return Err(KafkaError::MetadataFetch(Code::from(error)));
-        }
-        let partitions = found.map(MetadataTopic::partitions).unwrap_or_default();
-        let partitions = partitions.iter().map(MetadataPartition::id);
-        match from {
-            Since::Time(None) => Ok(partitions.map(|it| (it, Some(0))).collect()),
-            Since::Ends(ends) => {
-                let begin = |it: i32| (it, Some(ends.0.get(&(number, it)).copied().unwrap_or(0)));
-                Ok(partitions.map(begin).collect())
-            }
-            Since::Time(Some(time)) => {
-                let mut asked = TopicPartitionList::new();
-                for partition in partitions {
-                    asked.add_partition_offset(topic, partition, Offset::Offset(*time))?;
-                }
-                let told = self.consumer.offsets_for_times(asked, ANSWER)?;
-                let begin = |it: rdkafka::topic_partition_list::TopicPartitionListElem<'_>| {
-                    it.error()?;
-                    Ok((it.partition(), it.offset().to_raw().filter(|at| *at >= 0)))
-                };
-                told.elements().into_iter().map(begin).collect()
-            }
-        }
-    }
-}
-
-/// Puts a message in, if it is one of those that were there when the reading began.
-fn take<T>(
-    message: &BorrowedMessage<'_>,
-    place: (u16, i32),
-    (left, reading): (&mut HashMap<(u16, i32), Partition>, &mut Reading<T>),
-    put: &impl Fn(&mut T, &Stored<'_>),
-) {
-    let Some(partition) = left.get_mut(&place) else {
-        return;
+/// Says where each partition begins and ends, and hands over what is between the two.
+fn read_back<T>(
+    mut partitions: Partitions,
+    topics: &[String],
+    from: &Since,
+    into: T,
+    put: impl Fn(&mut T, &Stored<'_>),
+) -> Result<Reading<T>, Broken> {
+    let mut reading = Reading {
+        into,
+        ends: Ends::default(),
+        cut: HashMap::new(),
     };
-    let offset = message.offset();
-    if std::mem::take(&mut partition.is_cut) {
-        let since = message.timestamp().to_millis().unwrap_or(i64::MAX);
-        let known = reading.cut.entry(place.0).or_insert(since);
-        *known = since.max(*known);
+    // Nothing before what is read is there, and something was: the first message tells since when.
+    let mut cut: HashSet<Place> = HashSet::new();
+    for (number, topic) in (0..).zip(topics) {
+        let on = |error| (Some(topic.clone()), error);
+        let consumer = partitions.consumer();
+        for (partition, begin) in begin(consumer, from, number, topic).map_err(on)? {
+            let place = (number, partition);
+            let marks = partitions
+                .consumer()
+                .fetch_watermarks(topic, partition, ANSWER);
+            let (low, high) = marks.map_err(on)?;
+            reading.ends.0.insert(place, high);
+            let begin = begin.map_or(high, |begin| begin.max(low));
+            if low > 0 && begin == low && matches!(from, Since::Time(_)) {
+                cut.insert(place);
+            }
+            let end = match from {
+                Since::Within(ranges) => ranges.get(&partition).map_or(begin, |it| it.end),
+                Since::Time(_) | Since::Ends(_) => high,
+            };
+            partitions.add(place, begin, end.min(high));
+        }
     }
-    if offset < partition.next {
-        return;
+    partitions.read(|place, message| {
+        if cut.remove(&place) {
+            reading.cut_before(place, message.timestamp().to_millis());
+        }
+        put_one(message, place.0, &mut reading.into, &put);
+    })?;
+    for place in cut {
+        reading.cut_before(place, None);
     }
-    partition.next = offset + 1;
-    let (is_wanted, is_last) = (offset < partition.end, offset + 1 >= partition.end);
-    if is_last {
-        left.remove(&place);
+    Ok(reading)
+}
+
+/// The partitions of a topic, and where each begins: none if there is nothing yet of that time.
+fn begin(
+    consumer: &BaseConsumer,
+    from: &Since,
+    number: u16,
+    topic: &str,
+) -> KafkaResult<Vec<(i32, Option<i64>)>> {
+    let metadata = consumer.fetch_metadata(Some(topic), ANSWER)?;
+    let found = metadata.topics().first();
+    if let Some(error) = found.and_then(MetadataTopic::error) {
+        return Err(KafkaError::MetadataFetch(Code::from(error)));
     }
-    if is_wanted {
-        put_one(message, place.0, &mut reading.into, put);
+    let partitions = found.map(MetadataTopic::partitions).unwrap_or_default();
+    let partitions = partitions.iter().map(MetadataPartition::id);
+    match from {
+        Since::Time(None) => Ok(partitions.map(|it| (it, Some(0))).collect()),
+        Since::Ends(ends) => {
+            let begin = |it: i32| (it, Some(ends.0.get(&(number, it)).copied().unwrap_or(0)));
+            Ok(partitions.map(begin).collect())
+        }
+        Since::Within(ranges) => {
+            let begin = |it: i32| (it, ranges.get(&it).map(|range| range.start));
+            Ok(partitions.map(begin).collect())
+        }
+        Since::Time(Some(time)) => {
+            let mut asked = TopicPartitionList::new();
+            for partition in partitions {
+                asked.add_partition_offset(topic, partition, Offset::Offset(*time))?;
+            }
+            let told = consumer.offsets_for_times(asked, ANSWER)?;
+            let begin = |it: rdkafka::topic_partition_list::TopicPartitionListElem<'_>| {
+                it.error()?;
+                Ok((it.partition(), it.offset().to_raw().filter(|at| *at >= 0)))
+            };
+            told.elements().into_iter().map(begin).collect()
+        }
     }
 }
 
@@ -416,6 +309,7 @@ fn put_one<T>(
             value,
             time: message.timestamp().to_millis(),
             is_replay,
+            message,
         },
     );
 }

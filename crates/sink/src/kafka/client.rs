@@ -12,6 +12,7 @@ use headwater_core::trouble::Severity;
 use rdkafka::ClientContext;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::client::{Client as Native, DefaultClientContext};
+use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::metadata::Metadata;
@@ -21,7 +22,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::sleep;
 
-use super::contact::{Contact, Outcome};
+use super::contact::{Contact, Ear, Outcome};
 use super::login::{self, Held};
 use super::polling::{Polling, Producer};
 use super::security::Sasl;
@@ -42,6 +43,8 @@ pub(super) struct Client {
 
 pub(super) struct Connection {
     producer: Polling,
+    /// For messages that may be refused: a refusal stops nothing but them. Opened for the first of these.
+    alone: OnceLock<Polling>,
     /// What keeps the token fresh, of a login by tokens.
     keeper: OnceLock<AbortHandle>,
 }
@@ -52,7 +55,12 @@ impl Connection {
     }
 
     pub(super) fn log_in(&self, held: &Held) -> KafkaResult<()> {
-        held.hand_to(self.producer.client())
+        self.producers()
+            .try_for_each(|producer| held.hand_to(producer.client()))
+    }
+
+    fn producers(&self) -> impl Iterator<Item = &Polling> {
+        std::iter::once(&self.producer).chain(self.alone.get())
     }
 }
 
@@ -85,7 +93,7 @@ pub(super) struct NewTopicSpec {
     pub partitions: i32,
     /// -1: the broker's default.
     pub replication: i32,
-    pub config: Vec<(&'static str, String)>,
+    pub config: Vec<(String, String)>,
 }
 
 impl Client {
@@ -97,14 +105,10 @@ impl Client {
             tls.check()?;
         }
         let contact = Contact::new(Tools::of(&settings), outcomes);
-        let producer = settings
-            .producer()?
-            .create_with_context(contact)
-            .map_err(|e| unusable(&e, &settings))?;
-        let producer = Polling::begin(producer)
-            .map_err(|e| Error::transient(format!("no thread can be started: {e}")))?;
+        let producer = begin(&settings.producer()?, Ear(Arc::new(contact)), &settings)?;
         let connection = Arc::new(Connection {
             producer,
+            alone: OnceLock::new(),
             keeper: OnceLock::new(),
         });
         if let Some(Sasl::Token(grant)) = &settings.sasl {
@@ -120,6 +124,28 @@ impl Client {
 
     pub(super) fn producer(&self) -> &Producer {
         &self.connection.producer
+    }
+
+    /// The one for messages that travel alone.
+    pub(super) fn alone(&self) -> Result<&Producer, Error> {
+        let connection = &self.connection;
+        if let Some(alone) = connection.alone.get() {
+            return Ok(alone);
+        }
+        let ear = Ear::clone(connection.producer.context());
+        let alone = begin(&self.settings.lone_producer()?, ear, &self.settings)?;
+        // Without a living token it connects once the next one is handed over.
+        if let Some(held) = self.contact().held() {
+            let handed = held.hand_to(alone.client());
+            handed.map_err(|e| Error::transient(format!("Kafka: {e}")))?;
+        }
+        Ok(connection.alone.get_or_init(|| alone))
+    }
+
+    /// How many messages and requests librdkafka holds.
+    pub(super) fn in_flight(&self) -> i32 {
+        let producers = self.connection.producers();
+        producers.map(|producer| producer.in_flight_count()).sum()
     }
 
     pub(super) fn contact(&self) -> &Contact {
@@ -147,10 +173,12 @@ impl Client {
         if let Some(error) = self.contact().trouble() {
             return Some(error.clone());
         }
-        let (code, reason) = self.producer().client().fatal_error()?;
-        if code == Code::GaplessGuarantee {
-            return None;
-        }
+        let mut producers = self.connection.producers();
+        let broken = producers.find_map(|producer| {
+            let fatal = producer.client().fatal_error();
+            fatal.filter(|(code, _)| *code != Code::GaplessGuarantee)
+        });
+        let (code, reason) = broken?;
         Some(match verdict::delivery(code) {
             Verdict::EndRun(Severity::Fatal) => {
                 verdict::error(code, Doing::Connecting, self.tools(), &reason)
@@ -175,8 +203,9 @@ impl Client {
 
     /// Nothing that waits behind a failed message may be delivered before the failed one is sent again by the next run.
     pub(super) fn give_up(&self) {
-        self.producer()
-            .purge(PurgeConfig::default().queue().inflight().non_blocking());
+        for producer in self.connection.producers() {
+            producer.purge(PurgeConfig::default().queue().inflight().non_blocking());
+        }
     }
 
     /// Asks until Kafka answers.
@@ -315,6 +344,12 @@ impl Client {
         self.log_in(admin.inner())?;
         Ok(admin)
     }
+}
+
+fn begin(config: &ClientConfig, ear: Ear, settings: &Settings) -> Result<Polling, Error> {
+    let producer = config.create_with_context(ear);
+    let producer = producer.map_err(|e| unusable(&e, settings))?;
+    Polling::begin(producer).map_err(|e| Error::transient(format!("no thread can be started: {e}")))
 }
 
 /// Set when the one who asked has gone: a thread that reads for nobody ends.

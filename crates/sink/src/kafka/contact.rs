@@ -2,6 +2,7 @@
 //!
 //! Rule: that Kafka is away is said once, and once that it answers again.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,15 +35,15 @@ const REFUSED_FOR_GOOD: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) enum Outcome {
     Delivered(usize),
-    Refused(usize, Box<Refusal>),
+    Refused(usize, Box<Returned>),
     Failed(usize, Code, Arc<str>),
     /// [`Contact::trouble`] has something, or the producer has a fatal error.
     Trouble,
 }
 
-/// A message that the broker will never take, as librdkafka still has it.
+/// A message that the broker will not take, as librdkafka still has it.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct Returned {
     pub kind: Kind,
     pub code: Code,
     pub address: Address,
@@ -201,17 +202,17 @@ impl Contact {
     }
 
     fn came_back(&self, number: usize, code: Code, message: &BorrowedMessage<'_>) {
-        match verdict::delivery(code) {
-            Verdict::Refuse(kind) => {
-                let refusal = Refusal {
+        match verdict::blamed(code) {
+            Some(kind) => {
+                let returned = Returned {
                     kind,
                     code,
                     address: address(message),
                     value: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
                 };
-                self.tell(Outcome::Refused(number, Box::new(refusal)));
+                self.tell(Outcome::Refused(number, Box::new(returned)));
             }
-            _ => self.tell(Outcome::Failed(number, code, message.topic().into())),
+            None => self.tell(Outcome::Failed(number, code, message.topic().into())),
         }
     }
 
@@ -240,11 +241,26 @@ fn address(message: &BorrowedMessage<'_>) -> Address {
     Address {
         topic: message.topic().into(),
         key: message.key().map(Bytes::copy_from_slice),
+        // Of no use to whoever is told of a refusal.
+        partition: None,
+        timestamp: None,
         headers,
     }
 }
 
-impl ClientContext for Contact {
+/// What each producer of the connection tells the one contact.
+#[derive(Clone)]
+pub(super) struct Ear(pub Arc<Contact>);
+
+impl Deref for Ear {
+    type Target = Contact;
+
+    fn deref(&self) -> &Contact {
+        &self.0
+    }
+}
+
+impl ClientContext for Ear {
     fn log(&self, _: RDKafkaLogLevel, facility: &str, line: &str) {
         debug!(facility, line, "librdkafka");
         // Some lost connections are told in the log alone, as "[thread]: reason".
@@ -275,7 +291,7 @@ impl ClientContext for Contact {
     }
 }
 
-impl ProducerContext for Contact {
+impl ProducerContext for Ear {
     type DeliveryOpaque = usize;
 
     fn delivery(&self, result: &DeliveryResult<'_>, number: usize) {
@@ -302,14 +318,14 @@ mod tests {
 
     use super::*;
 
-    fn refuse_login(contact: &Contact) {
+    fn refuse_login(contact: &Ear) {
         contact.error(KafkaError::Global(Code::Authentication), "no such user");
     }
 
     #[test]
     fn a_login_that_never_worked_is_refused_for_good_at_once() {
         let (tell, mut told) = unbounded_channel();
-        let contact = Contact::new(Tools::for_tests(), tell);
+        let contact = Ear(Arc::new(Contact::new(Tools::for_tests(), tell)));
         refuse_login(&contact);
         assert!(
             contact
@@ -324,7 +340,7 @@ mod tests {
     #[test]
     fn a_login_that_worked_before_is_given_time() {
         let (tell, mut told) = unbounded_channel();
-        let contact = Contact::new(Tools::for_tests(), tell);
+        let contact = Ear(Arc::new(Contact::new(Tools::for_tests(), tell)));
         contact.answered();
         refuse_login(&contact);
         assert!(contact.trouble().is_none() && told.try_recv().is_err());
@@ -341,7 +357,7 @@ mod tests {
     #[test]
     fn a_late_position_does_not_hide_a_newer_one() {
         let (tell, _told) = unbounded_channel();
-        let contact = Contact::new(Tools::for_tests(), tell);
+        let contact = Ear(Arc::new(Contact::new(Tools::for_tests(), tell)));
         let seen = contact.watch_positions();
         let (first, second) = (contact.number_position(), contact.number_position());
         contact.position_came_back(second, None);

@@ -19,6 +19,7 @@ use crate::Error;
 pub(super) struct Rules {
     largest_batch: Option<usize>,
     compacted: bool,
+    partitions: Option<usize>,
 }
 
 impl Rules {
@@ -29,7 +30,35 @@ impl Rules {
         Rules {
             largest_batch: limits.min(),
             compacted: policy.is_some_and(|policy| policy.contains("compact")),
+            partitions: None,
         }
+    }
+
+    pub(super) fn of_partitions(self, partitions: usize) -> Rules {
+        Rules {
+            partitions: Some(partitions),
+            ..self
+        }
+    }
+
+    /// Newer settings of the same topic.
+    pub(super) fn with_settings_of(self, newer: Rules) -> Rules {
+        Rules {
+            partitions: self.partitions,
+            ..newer
+        }
+    }
+
+    /// Whether the topic has a partition that was asked for.
+    pub(super) fn have(&self, partition: Option<i32>) -> bool {
+        match (partition, self.partitions) {
+            (Some(wanted), Some(known)) => usize::try_from(wanted).is_ok_and(|it| it < known),
+            _ => true,
+        }
+    }
+
+    pub(super) fn largest_batch(&self) -> Option<usize> {
+        self.largest_batch
     }
 
     /// Whether the broker may refuse this message for itself. What is too large may still fit when compressed, and the
@@ -114,9 +143,8 @@ mod tests {
         Message {
             id: "7".into(),
             address: Address {
-                topic: "shop".into(),
                 key: key.map(|key| Bytes::from_static(key.as_bytes())),
-                headers: Vec::new(),
+                ..Address::of("shop")
             },
             content: Content::Json,
             value: vec![b'1'; length].into(),
@@ -132,6 +160,8 @@ mod tests {
             max_messages: 1,
             max_bytes: 1,
             create_topics: true,
+            topics: Vec::new(),
+            passing: super::super::Passing::default(),
             tls: None,
             sasl: None,
             properties: properties

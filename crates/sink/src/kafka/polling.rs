@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use rdkafka::producer::{BaseProducer, Producer as _, PurgeConfig};
 
-use super::contact::Contact;
+use super::contact::Ear;
 
-pub(super) type Producer = BaseProducer<Contact>;
+pub(super) type Producer = BaseProducer<Ear>;
 
 /// Nothing but a report ends a step early, the wish to stop does not.
 const BUSY: Duration = Duration::from_millis(100);

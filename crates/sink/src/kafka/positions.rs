@@ -194,7 +194,7 @@ impl KafkaPositions {
             name: self.topic.clone(),
             partitions: 1,
             replication: i32::try_from(replication).unwrap_or(i32::MAX),
-            config: config.map(|(k, v)| (k, v.to_owned())).into(),
+            config: config.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
         })
     }
 

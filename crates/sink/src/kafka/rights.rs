@@ -51,6 +51,8 @@ mod tests {
             max_messages: 1,
             max_bytes: 1,
             create_topics,
+            topics: Vec::new(),
+            passing: super::super::Passing::default(),
             tls: None,
             sasl: None,
             properties: vec![("sasl.username".into(), "shop".into())],

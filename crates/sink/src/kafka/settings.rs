@@ -3,10 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use headwater_core::pattern::Pattern;
 use rdkafka::ClientConfig;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError;
 
+use super::passing::Passing;
 use super::security::{self, Sasl, Tls};
 use crate::Error;
 
@@ -26,13 +28,26 @@ pub struct Settings {
     /// What the caller lets be in flight at most: librdkafka's queue is made larger than that.
     pub max_messages: usize,
     pub max_bytes: usize,
-    /// Whether missing topics are created, with the broker's defaults.
+    /// Whether missing topics are created, as `topics` says, and else with the broker's defaults.
     pub create_topics: bool,
+    pub topics: Vec<NewTopics>,
+    /// The refusals that the caller goes on behind.
+    pub passing: Passing,
     /// `None`: plain text, unless the properties say otherwise.
     pub tls: Option<Tls>,
     pub sasl: Option<Sasl>,
     /// Other librdkafka settings.
     pub properties: Vec<(String, String)>,
+}
+
+/// How topics are created whose names a pattern matches.
+#[derive(Debug, Clone)]
+pub struct NewTopics {
+    pub pattern: Pattern,
+    /// None: the broker's default.
+    pub partitions: Option<i32>,
+    pub replication: Option<i32>,
+    pub settings: Vec<(String, String)>,
 }
 
 /// Properties may hold passwords and keys: only their names are shown.
@@ -47,10 +62,11 @@ impl fmt::Debug for Settings {
             .field("max_messages", &self.max_messages)
             .field("max_bytes", &self.max_bytes)
             .field("create_topics", &self.create_topics)
+            .field("topics", &self.topics)
             .field("tls", &self.tls)
             .field("sasl", &self.sasl)
             .field("properties", &names)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -125,6 +141,15 @@ impl Settings {
         Ok(config)
     }
 
+    /// The same for one message at a time: behind a refused one it goes on.
+    pub(super) fn lone_producer(&self) -> Result<ClientConfig, Error> {
+        let mut config = self.producer()?;
+        config
+            .set("enable.gapless.guarantee", "false")
+            .set("queue.buffering.max.ms", "0");
+        Ok(config)
+    }
+
     /// For reading one topic from its beginning, outside of any group.
     pub(super) fn consumer(&self) -> Result<ClientConfig, Error> {
         let mut config = self.client()?;
@@ -134,7 +159,9 @@ impl Settings {
             .set("enable.auto.commit", "false")
             .set("enable.partition.eof", "true")
             .set("isolation.level", "read_uncommitted")
-            .set("auto.offset.reset", "earliest");
+            .set("auto.offset.reset", "earliest")
+            // Of 64 MB by default: what is read is looked at faster than it comes.
+            .set("queued.max.messages.kbytes", "8192");
         Ok(config)
     }
 
@@ -182,7 +209,10 @@ impl Settings {
     }
 
     pub(super) fn batch_size(&self) -> usize {
-        self.number("batch.size").unwrap_or(BATCH_SIZE)
+        let chosen = self.number("batch.size").unwrap_or(BATCH_SIZE);
+        self.passing
+            .batch_size()
+            .map_or(chosen, |size| size.min(chosen))
     }
 
     /// Whether no batch has more than one message.
@@ -269,6 +299,8 @@ mod tests {
             max_messages: 20_000,
             max_bytes: 16 << 20,
             create_topics: true,
+            topics: Vec::new(),
+            passing: Passing::default(),
             tls: None,
             sasl: None,
             properties: properties

@@ -49,11 +49,7 @@ mod tests {
     fn a_message_alone_has_the_size_of_its_batch() {
         let message = Message {
             id: "7".into(),
-            address: Address {
-                topic: "t".into(),
-                key: None,
-                headers: Vec::new(),
-            },
+            address: Address::of("t"),
             content: Content::Binary,
             value: Bytes::from_static(b"12345"),
         };

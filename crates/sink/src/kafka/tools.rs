@@ -173,6 +173,8 @@ mod tests {
             max_messages: 1,
             max_bytes: 1,
             create_topics: false,
+            topics: Vec::new(),
+            passing: super::super::Passing::default(),
             tls,
             sasl: None,
             properties: properties

@@ -9,6 +9,8 @@ use tracing::{debug, info};
 
 use super::client::{Client, NewTopicSpec, Presence};
 use super::doubt::Rules;
+use super::settings::Settings;
+use super::topics::{Known, Topic};
 use super::verdict::{self, Doing};
 use crate::Error;
 use rdkafka::error::RDKafkaErrorCode as Code;
@@ -19,20 +21,15 @@ const MISSING_FOR_GOOD: Duration = Duration::from_secs(3);
 const APPEARS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Topic {
-    Known(Rules),
-    LookingUp,
-    /// No topic can have this name.
-    Illegal,
-}
-
 pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Topic, Error> {
     let since = Instant::now();
     let mut created: Option<Instant> = None;
     loop {
         match client.presence(&topic).await? {
-            Presence::There { .. } => return Ok(Topic::Known(first_rules(&client, &topic).await)),
+            Presence::There { partitions } => {
+                let rules = first_rules(&client, &topic).await;
+                return Ok(Topic::Known(Known::new(rules.of_partitions(partitions))));
+            }
             Presence::Illegal => return Ok(Topic::Illegal),
             Presence::Denied => return Err(denied(&client, &topic)),
             Presence::Missing if !client.settings.create_topics => {
@@ -42,13 +39,22 @@ pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Topic, Error
                 sleep(PAUSE).await;
             }
             Presence::Missing if created.is_none_or(|at| at.elapsed() >= APPEARS_WITHIN) => {
-                if client.create(with_defaults(&topic)).await? {
+                if client.create(blueprint(&client.settings, &topic)).await? {
                     info!(topic = &*topic, "created a topic");
                 }
                 created = Some(Instant::now());
             }
             Presence::Missing | Presence::Coming => sleep(PAUSE).await,
         }
+    }
+}
+
+/// Makes a topic if it is missing; whether it was.
+pub(super) async fn make(client: &Client, topic: &str) -> Result<bool, Error> {
+    match client.presence(topic).await? {
+        Presence::Missing => client.create(blueprint(&client.settings, topic)).await,
+        Presence::Denied => Err(denied(client, topic)),
+        Presence::There { .. } | Presence::Coming | Presence::Illegal => Ok(false),
     }
 }
 
@@ -76,12 +82,18 @@ async fn first_rules(client: &Client, topic: &str) -> Rules {
     }
 }
 
-fn with_defaults(topic: &str) -> NewTopicSpec {
+/// The longest pattern that matches says how; what it leaves open is the broker's default.
+pub(super) fn blueprint(settings: &Settings, topic: &str) -> NewTopicSpec {
+    let fitting = settings
+        .topics
+        .iter()
+        .filter(|it| it.pattern.matches(topic));
+    let rule = fitting.max_by_key(|it| it.pattern.precision());
     NewTopicSpec {
         name: topic.to_owned(),
-        partitions: -1,
-        replication: -1,
-        config: Vec::new(),
+        partitions: rule.and_then(|it| it.partitions).unwrap_or(-1),
+        replication: rule.and_then(|it| it.replication).unwrap_or(-1),
+        config: rule.map_or_else(Vec::new, |it| it.settings.clone()),
     }
 }
 

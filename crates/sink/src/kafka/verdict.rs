@@ -120,6 +120,24 @@ pub(super) fn delivery(code: Code) -> Verdict {
     }
 }
 
+/// A message came back with what may be its own fault: of which kind. Those that need a person unless the caller goes on behind
+/// them are among these.
+pub(super) fn blamed(code: Code) -> Option<Kind> {
+    match delivery(code) {
+        Refuse(kind) => Some(kind),
+        _ if is_excusable(code) => Some(Kind::Refused),
+        _ => None,
+    }
+}
+
+/// The topic takes nothing from us, or not with this time: everything else can still be written.
+pub(super) fn is_excusable(code: Code) -> bool {
+    matches!(
+        code,
+        Code::TopicAuthorizationFailed | Code::InvalidTimestamp
+    )
+}
+
 /// A question to the cluster was answered with this.
 pub(super) fn request(code: Code) -> Verdict {
     match listed(code) {

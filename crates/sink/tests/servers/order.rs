@@ -2,6 +2,7 @@
 
 use headwater_core::failure::Kind;
 use headwater_core::message::Message;
+use headwater_core::sink::Refusal;
 use headwater_core::trouble::Trouble;
 use headwater_sink::kafka::{Kafka, Settings};
 use headwater_testkit::{Kafka as Cluster, unique};
@@ -58,7 +59,7 @@ async fn all_before_a_refused_message_arrive_and_nothing_behind_it() {
             let (heard, arrived) = sent(large_at, noise(100_000), compression).await;
             assert_eq!(arrived, numbers(large_at), "{compression}");
             assert_eq!((heard.delivered, heard.refused.len()), (large_at, 1));
-            let (back, kind, why) = &heard.refused[0];
+            let (back, Refusal { kind, why, .. }) = &heard.refused[0];
             assert_eq!((back.value.len(), *kind), (100_000, Kind::TooLarge));
             assert!(why.contains("(50000)"), "{why}");
         }

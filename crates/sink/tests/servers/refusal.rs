@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use headwater_core::failure::Kind;
+use headwater_core::sink::Refusal;
 use headwater_core::trouble::Trouble;
 use headwater_sink::kafka::Kafka;
 use headwater_testkit::{Kafka as Cluster, unique};
@@ -29,7 +30,7 @@ async fn the_first_byte_too_much_is_refused() {
     assert_eq!(carry(&mut kafka, vec![fits]).await.unwrap().delivered, 1);
     let too_large = message(&topic, None, noise(2001 - AROUND));
     let heard = carry(&mut kafka, vec![too_large.clone()]).await.unwrap();
-    let (back, kind, why) = &heard.refused[0];
+    let (back, Refusal { kind, why, .. }) = &heard.refused[0];
     assert_eq!((back, *kind), (&too_large, Kind::TooLarge));
     assert!(
         why.contains("2001 bytes") && why.contains("(2000)"),
@@ -96,7 +97,7 @@ async fn a_large_message_among_small_ones_is_refused_alone() {
     all.insert(10, message(&topic, Some("k"), noise(2_000_000)));
     let heard = carry(&mut kafka, all).await.unwrap();
     assert_eq!((heard.delivered, heard.refused.len()), (10, 1));
-    assert_eq!(heard.refused[0].1, Kind::TooLarge);
+    assert_eq!(heard.refused[0].1.kind, Kind::TooLarge);
     assert_eq!(cluster.message_count(&topic).await, 10);
 }
 
@@ -111,13 +112,13 @@ async fn what_librdkafka_itself_finds_too_large_is_refused_too() {
         .unwrap();
     assert_eq!(heard.delivered, 1);
     assert_eq!(
-        (&heard.refused[0].0, heard.refused[0].1),
+        (&heard.refused[0].0, heard.refused[0].1.kind),
         (&large, Kind::TooLarge)
     );
     assert!(
-        heard.refused[0].2.contains("message.max.bytes"),
+        heard.refused[0].1.why.contains("message.max.bytes"),
         "{}",
-        heard.refused[0].2
+        heard.refused[0].1.why
     );
 }
 
@@ -132,9 +133,9 @@ async fn a_message_without_a_key_is_refused_by_a_compacted_topic() {
     let heard = carry(&mut kafka, vec![message(&topic, None, "1")])
         .await
         .unwrap();
-    assert_eq!(heard.refused[0].1, Kind::Refused);
+    assert_eq!(heard.refused[0].1.kind, Kind::Refused);
     assert!(
-        heard.refused[0].2.contains("compacted"),
+        heard.refused[0].1.why.contains("compacted"),
         "{:?}",
         heard.refused
     );
@@ -171,6 +172,6 @@ async fn a_name_that_no_topic_can_have_is_refused() {
         let heard = carry(&mut kafka, vec![message(name, None, "1")])
             .await
             .unwrap();
-        assert_eq!(heard.refused[0].1, Kind::Unroutable, "{name:?}");
+        assert_eq!(heard.refused[0].1.kind, Kind::Unroutable, "{name:?}");
     }
 }

@@ -5,12 +5,11 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use headwater_core::failure::Kind;
 use headwater_core::ledger::Ledger;
 use headwater_core::message::{Address, Content, Message};
-use headwater_core::sink::{Report, Sink, Unsent};
+use headwater_core::sink::{Refusal, Report, Sink, Unsent};
 use headwater_sink::Error;
-use headwater_sink::kafka::{Kafka, Settings};
+use headwater_sink::kafka::{Kafka, Passing, Settings};
 
 pub const LIMIT: Duration = Duration::from_mins(1);
 
@@ -23,6 +22,8 @@ pub fn settings(brokers: &str) -> Settings {
         max_messages: 20_000,
         max_bytes: 16 << 20,
         create_topics: true,
+        topics: Vec::new(),
+        passing: Passing::default(),
         tls: None,
         sasl: None,
         properties: Vec::new(),
@@ -41,9 +42,8 @@ pub fn message(topic: &str, key: Option<&str>, value: impl Into<Vec<u8>>) -> Mes
     Message {
         id: "7".into(),
         address: Address {
-            topic: topic.into(),
             key: key.map(|key| Bytes::copy_from_slice(key.as_bytes())),
-            headers: Vec::new(),
+            ..Address::of(topic)
         },
         content: Content::Json,
         value: value.into().into(),
@@ -65,7 +65,7 @@ pub fn noise(length: usize) -> Vec<u8> {
 #[derive(Debug, Default)]
 pub struct Heard {
     pub delivered: usize,
-    pub refused: Vec<(Message, Kind, String)>,
+    pub refused: Vec<(Message, Refusal)>,
 }
 
 /// Sends all as the loop would, one after the other, and hears what became of each: up to the first refusal, which ends
@@ -111,9 +111,9 @@ fn note(report: Report, ledger: &mut Ledger<u32>, heard: &mut Heard) {
             ledger.settle(ticket);
             heard.delivered += 1;
         }
-        Report::Refused(ticket, message, kind, why) => {
+        Report::Refused(ticket, message, refusal) => {
             ledger.settle(ticket);
-            heard.refused.push((message, kind, why));
+            heard.refused.push((message, refusal));
         }
     }
 }

@@ -5,8 +5,9 @@
 
 use std::collections::HashMap;
 
+use super::answer::{Cells, text};
 use super::gtid::{GtidList, GtidSet};
-use super::session::{Cells, Session, text};
+use super::session::Session;
 use super::verdict::Refusal;
 use super::{Flavor, Layout, LayoutColumn, ident, literal, lock};
 use crate::Error;

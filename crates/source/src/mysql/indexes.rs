@@ -2,7 +2,8 @@
 
 use headwater_core::event::Role;
 
-use super::session::{Answer, Session};
+use super::answer::Answer;
+use super::session::Session;
 use super::{Flavor, Settings, ident, literal};
 use crate::Error;
 use crate::keys::Keys;
@@ -44,6 +45,7 @@ pub(super) async fn keys(session: &mut Session) -> Result<Keys, Error> {
     let bytes = session.rows(&ask).await?.first();
     Ok(Keys {
         bytes: bytes.and_then(|it| it.parse().ok()).unwrap_or(0),
+        primary: indexes.iter().any(|index| index.name == PRIMARY),
         unique: is_unique(&indexes),
         ordered: in_order(&indexes).is_some(),
     })
@@ -101,13 +103,18 @@ fn in_order(indexes: &[Index]) -> Option<&str> {
     in_order.map(|index| index.name.as_str())
 }
 
+/// No two rows can have both a date and an id in common.
 fn is_unique(indexes: &[Index]) -> bool {
-    let of_the_id = |index: &Index| match index.columns.as_slice() {
-        [column] => index.unique && column.name == Role::Id.name() && !column.cut,
-        _ => false,
+    let is_whole = |index: &Index| index.unique && !index.columns.iter().any(|it| it.cut);
+    let of_the_id = |index: &Index| {
+        let has = |role: Role| index.columns.iter().any(|it| it.name == role.name());
+        match index.columns.len() {
+            1 => has(Role::Id),
+            2 => has(Role::Id) && has(Role::EventDate),
+            _ => false,
+        }
     };
-    let is_unique = |index: &Index| index.name == PRIMARY || of_the_id(index);
-    indexes.iter().any(is_unique)
+    indexes.iter().any(|it| is_whole(it) && of_the_id(it))
 }
 
 #[cfg(test)]
@@ -170,10 +177,12 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_there_once_by_the_primary_key_or_by_one_of_its_own() {
+    fn an_id_is_there_once_by_a_key_of_its_own_or_with_the_date() {
+        assert!(is_unique(&[primary(&["id"])]));
         assert!(is_unique(&[primary(&["id", "event_date"])]));
-        assert!(is_unique(&[index("u", true, &["id"])]));
-        assert!(!is_unique(&[index("u", true, &["id", "event_date"])]));
+        assert!(is_unique(&[index("u", true, &["event_date", "id"])]));
+        assert!(!is_unique(&[primary(&["seq"])]));
+        assert!(!is_unique(&[primary(&["id", "namespace"])]));
         assert!(!is_unique(&[index("u", false, &["id"])]));
     }
 }

@@ -12,7 +12,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tracing::info;
 
-use super::session::{self, Session, text};
+use super::answer::text;
+use super::session::{self, Session};
 use super::{Settings, literal};
 use crate::Error;
 

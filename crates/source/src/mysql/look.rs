@@ -1,9 +1,10 @@
 //! Rows for a person to look at: the latest ones of the table, and new ones as they are written to the log.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use headwater_core::event::Role;
-use headwater_core::row::Row;
+use headwater_core::row::{Row, Table};
 
 use super::facts::Facts;
 use super::position::{Identity, Position};
@@ -73,6 +74,15 @@ fn slow(refusal: &Refusal, settings: &Settings) -> Error {
             Role::Id.name()
         ),
     )
+}
+
+/// The table's columns as they are today.
+pub async fn definition(settings: &Settings) -> Result<Arc<Table>, Error> {
+    let mut session = Session::open(settings).await?;
+    let facts = Facts::read(&mut session).await?;
+    let shape = Shape::of(&facts, session.settings())?;
+    session.close().await;
+    Ok(shape.table)
 }
 
 /// New rows from now on. Changes nothing, and needs no lock.

@@ -26,7 +26,7 @@ use super::payload::Payload;
 use super::position::{Last, Layout, Position};
 use super::reader::Malformed;
 use super::statement::{Outbox, Statement};
-use super::table::{Definition, plays_a_role};
+use super::table::Definition;
 use super::walk::Walk;
 use crate::Error;
 use place::Place;
@@ -41,7 +41,6 @@ pub(super) struct Rows {
     schema: String,
     table: String,
     layout: Option<Layout>,
-    wanted: fn(&str) -> bool,
     /// Whether events end with one; not known before the log's format.
     checksums: Option<bool>,
     place: Place,
@@ -109,7 +108,6 @@ impl Rows {
             schema: schema.to_owned(),
             table: table.to_owned(),
             layout,
-            wanted: plays_a_role,
             checksums: None,
             place: Place {
                 file: Arc::clone(&start.file),

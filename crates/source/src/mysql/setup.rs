@@ -12,10 +12,11 @@ use std::time::Duration;
 
 use headwater_core::event::Role;
 
+use super::answer::{Answer, text};
 use super::facts::{self, Facts, TableFacts};
 use super::gtid::{GtidList, GtidSet, Gtids};
 use super::position::{Identity, Position};
-use super::session::{Answer, Session, text};
+use super::session::Session;
 use super::verdict::{self, Refusal};
 use super::{Flavor, Settings, ident, literal, resume};
 use crate::Error;

@@ -71,7 +71,7 @@ impl Existing {
         record.snapshot = Some(at.clone());
         let since = at.begun.as_ref().and_then(|begun| begun.parse().ok());
         Ok(Existing {
-            id: view.place(Role::Id),
+            id: view.id(),
             view,
             course: Course::begin(at),
             left_to_the_log,

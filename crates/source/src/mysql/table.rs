@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use bytestring::ByteString;
-use headwater_core::event::Role;
 use headwater_core::row::{Table, Value};
 
 use super::charset::Charset;
@@ -28,7 +27,7 @@ pub(super) use typed::{Typed, code, decimal};
 /// One definition of the outbox.
 #[derive(Debug)]
 pub(super) struct Definition {
-    /// With those columns alone that play a role.
+    /// With all columns: a route may want any of them.
     pub table: Arc<Table>,
     pub columns: Vec<Column>,
     /// The column that tells when a row of the past ended.
@@ -38,7 +37,7 @@ pub(super) struct Definition {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Column {
     pub length: Length,
-    /// None: nobody wants it.
+    /// None: the log has no name for it.
     pub kind: Option<Kind>,
     pub is_json: bool,
 }
@@ -75,7 +74,6 @@ pub(super) fn define(
     outbox: Outbox<'_>,
     columns: &[u8],
     layout: Option<&Layout>,
-    wanted: fn(&str) -> bool,
 ) -> Result<Definition, Unfit> {
     let mut reader = Reader(columns);
     let count = reader.count()?;
@@ -107,7 +105,7 @@ pub(super) fn define(
     let mut all = Vec::with_capacity(types.len());
     for (place, typed) in types.into_iter().enumerate() {
         let told = layout.and_then(|layout| layout.columns.get(place));
-        let name = name(place).filter(|name| wanted(name));
+        let name = name(place);
         all.push(Column {
             length: typed.length()?,
             kind: name.map(|_| kind(typed, &metadata, place, told)),
@@ -136,11 +134,6 @@ fn row_end<'a>(types: &[Typed], name: &impl Fn(usize) -> Option<&'a str>) -> Opt
     };
     find("row_start")?;
     find("row_end").map(|(place, _)| place)
-}
-
-/// Only these can go into a message.
-pub(super) fn plays_a_role(name: &str) -> bool {
-    Role::named(name).is_some()
 }
 
 fn kind(typed: Typed, metadata: &Metadata<'_>, place: usize, told: Option<&LayoutColumn>) -> Kind {

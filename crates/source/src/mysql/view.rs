@@ -12,19 +12,23 @@ use headwater_core::instant::{self, Instant};
 use headwater_core::row::{Change, Row, Table, Value};
 use headwater_core::window::{Key, Window};
 
-use super::facts::Facts;
-use super::session::{Cells, Session, application};
+use super::answer::Cells;
+use super::facts::{self, Facts};
+use super::session::{Session, application};
 use super::{Flavor, LayoutColumn, Settings, ident, json, literal, resume, verdict};
 use crate::Error;
-use crate::part::{NoPart, Part};
+use crate::part::{self, NoPart, Part, one_of};
 
 /// While Kafka is away nothing is read, and the server must wait with its next row.
 const UNREAD: Duration = Duration::from_hours(24);
 
 /// The columns of the table as they are today.
 pub(super) struct Shape {
-    table: Arc<Table>,
+    pub(super) table: Arc<Table>,
     kinds: Vec<Kind>,
+    /// Which cell is the event's date, and which its id.
+    date: Option<usize>,
+    id: Option<usize>,
 }
 
 impl Shape {
@@ -33,7 +37,10 @@ impl Shape {
             .layout
             .columns;
         let kind = |column| Kind::of(column, settings.flavor);
+        let place = |role: Role| columns.iter().position(|it| it.name == role.name());
         Ok(Shape {
+            date: place(Role::EventDate),
+            id: place(Role::Id),
             kinds: columns.iter().map(kind).collect(),
             table: Arc::new(Table {
                 schema: settings.schema.clone(),
@@ -62,16 +69,16 @@ impl Shape {
         }
     }
 
-    fn place(&self, role: Role) -> Option<usize> {
-        self.table
-            .columns
-            .iter()
-            .position(|name| name == role.name())
+    fn key(&self, cells: &Cells) -> Key {
+        Key {
+            event_date: self.word(self.date, cells),
+            id: self.word(self.id, cells),
+        }
     }
 
-    /// The cell of a role as a literal that the column can be compared with.
-    fn word(&self, role: Role, cells: &Cells) -> String {
-        let place = self.place(role).unwrap_or(usize::MAX);
+    /// A cell as a literal that the column can be compared with.
+    fn word(&self, place: Option<usize>, cells: &Cells) -> String {
+        let place = place.unwrap_or(usize::MAX);
         match (cells.get(place), self.kinds.get(place)) {
             (Some(Some(bytes)), Some(Kind::Bytes)) => hexadecimal(bytes),
             (Some(Some(bytes)), _) => literal(&String::from_utf8_lossy(bytes)),
@@ -82,6 +89,15 @@ impl Shape {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     format!("X'{:x}'", Bytes::copy_from_slice(bytes))
+}
+
+/// Which database this is.
+pub async fn which(settings: &Settings) -> Result<String, Error> {
+    let mut session = Session::open(settings).await?;
+    let server = facts::server(&mut session).await?;
+    session.close().await;
+    let (schema, identity) = (&settings.schema, server.identity);
+    Ok(format!("schema {schema} of server {identity}"))
 }
 
 /// A part of the table, of today.
@@ -122,9 +138,9 @@ impl View {
             .map_err(|refusal| verdict::of(&refusal, settings))
     }
 
-    /// Which cell of a row plays a role.
-    pub(super) fn place(&self, role: Role) -> Option<usize> {
-        self.shape.place(role)
+    /// Which cell of a row is its id.
+    pub(super) fn id(&self) -> Option<usize> {
+        self.shape.id
     }
 
     /// The next row, or none after the last one. Cancel-safe.
@@ -134,10 +150,7 @@ impl View {
         let Some(cells) = next else {
             return Ok(None);
         };
-        let key = Key {
-            event_date: self.shape.word(Role::EventDate, &cells),
-            id: self.shape.word(Role::Id, &cells),
-        };
+        let key = self.shape.key(&cells);
         Ok(Some((self.shape.row(cells), key)))
     }
 }
@@ -169,11 +182,26 @@ fn query(shape: &Shape, window: &Window) -> String {
             literal(value)
         ));
     }
+    if !window.ids.is_empty() {
+        wanted.push(one_of_the_ids(shape, &window.ids));
+    }
     format!(
         "{} WHERE {} ORDER BY {date}, {id}",
         shape.select(),
         wanted.join(" AND ")
     )
+}
+
+/// In the column's own type, so that an index serves; an id that this type cannot have is no row's.
+fn one_of_the_ids(shape: &Shape, ids: &[String]) -> String {
+    let kind = shape.id.and_then(|place| shape.kinds.get(place));
+    let literal = |text: &String| match kind {
+        Some(Kind::Bytes) => part::uuid(text).map(|digits| format!("X'{digits}'")),
+        Some(Kind::Uuid) => part::uuid(text).map(|_| literal(text)),
+        Some(Kind::Int) => text.parse::<i64>().ok().map(|number| number.to_string()),
+        _ => Some(literal(text)),
+    };
+    one_of(&ident(Role::Id.name()), ids.iter().filter_map(literal))
 }
 
 /// These servers know no zone in a date; every session is in UTC.
@@ -257,18 +285,41 @@ fn uuid(text: &[u8]) -> Option<[u8; 16]> {
 
 /// `2024-02-29 12:34:56.000001`, or less of it. What is no day of the calendar (the zero date) is none.
 fn micros(text: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (date, time) = text.split_once(' ').unwrap_or((text, "0:0:0"));
-    let mut date = date.splitn(3, '-').map(str::parse::<i64>);
-    let mut next = || date.next().and_then(Result::ok);
-    let (year, month, day) = (next()?, next()?, next()?);
-    let (whole, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let mut whole = whole.splitn(3, ':').map(str::parse::<i64>);
-    let mut next = || whole.next().and_then(Result::ok);
-    let seconds = next()? * 3600 + next()? * 60 + next()?;
-    let fraction = format!("{fraction:0<6}").get(..6)?.parse::<i64>().ok()?;
+    let mut rest = text;
+    let (year, month, day) = (
+        number(&mut rest, b'-')?,
+        number(&mut rest, b'-')?,
+        number(&mut rest, b' ')?,
+    );
+    let mut seconds = 0;
+    let mut fraction = 0;
+    if !rest.is_empty() {
+        let (hours, minutes) = (number(&mut rest, b':')?, number(&mut rest, b':')?);
+        seconds = hours * 3600 + minutes * 60 + number(&mut rest, b'.')?;
+        let digits = rest.len().min(6);
+        let shift = 10_i64.pow(6 - u32::try_from(digits).ok()?);
+        let mut digits = rest.get(..digits)?;
+        fraction = if digits.is_empty() {
+            0
+        } else {
+            number(&mut digits, b'.')? * shift
+        };
+    }
     let days = instant::days(year, month, day)?;
     Some((days * 86_400 + seconds) * 1_000_000 + fraction)
+}
+
+/// The number up to a separator, or to the end; what is left stands behind the separator.
+fn number(rest: &mut &[u8], separator: u8) -> Option<i64> {
+    let end = rest.iter().position(|byte| *byte == separator);
+    let digits = rest.get(..end.unwrap_or(rest.len()))?;
+    *rest = end.map_or(&[], |end| rest.get(end + 1..).unwrap_or_default());
+    // Longer ones are in no date, and could not be added up.
+    let is_number = (1..=6).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
+    is_number.then(|| {
+        let each = digits.iter().map(|digit| i64::from(digit - b'0'));
+        each.fold(0, |number, digit| number * 10 + digit)
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Walks over the rows of one event, one at a time.
 //!
-//! Every column's length is known, so those that nobody wants cost an addition.
+//! Every column's length is known, so those of a row that does not matter cost an addition.
 #![deny(clippy::indexing_slicing)]
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
 

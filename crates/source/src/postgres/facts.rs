@@ -255,7 +255,9 @@ impl Ask<'_> {
                  FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
                 WHERE i.indrelid = $1::text::regclass AND i.indisvalid AND m.amname = 'btree')
              SELECT (SELECT coalesce(sum(pg_table_size(oid)), 0)::int8 FROM parts) AS bytes,
-                    EXISTS (SELECT FROM keys WHERE is_primary OR is_unique AND columns = ARRAY['id']) AS is_unique,
+                    EXISTS (SELECT FROM keys WHERE is_primary) AS is_primary,
+                    EXISTS (SELECT FROM keys WHERE is_unique AND 'id' = ANY (columns) AND columns <@ ARRAY['id', 'event_date'])
+                      AS is_unique,
                     EXISTS (SELECT FROM keys WHERE is_whole AND columns[1:2] = ARRAY['event_date', 'id']
                                AND directions[0] = directions[1] AND directions[0] IN (0, 3)) AS is_ordered"
         );
@@ -265,6 +267,7 @@ impl Ask<'_> {
         let bytes: i64 = cell(&row, "bytes")?;
         Ok(Keys {
             bytes: bytes.unsigned_abs(),
+            primary: cell(&row, "is_primary")?,
             unique: cell(&row, "is_unique")?,
             ordered: cell(&row, "is_ordered")?,
         })

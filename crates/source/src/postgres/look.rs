@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use headwater_core::event::Role;
-use headwater_core::row::Row;
+use headwater_core::row::{Row, Table};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
 
@@ -58,6 +58,12 @@ pub async fn each_latest(
         }
         page = page.next(rows.iter().map(view::weight).sum());
     }
+}
+
+/// The table's columns as they are today.
+pub async fn definition(settings: &Settings) -> Result<Arc<Table>, Error> {
+    let shape = Shape::ask(Session::open(settings).await?, settings).await?;
+    Ok(shape.table)
 }
 
 /// The question for the table's latest rows.

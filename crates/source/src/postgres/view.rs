@@ -22,7 +22,7 @@ use super::session::{Session, application, cell};
 use super::value::{self, Kind};
 use super::{Settings, ident, resume, verdict};
 use crate::Error;
-use crate::part::{NoPart, Part};
+use crate::part::{NoPart, Part, one_of, uuid};
 
 /// How many rows are asked for at once: more and more, as long as they are small together.
 const FIRST_PAGE: usize = 8;
@@ -32,7 +32,7 @@ const PAGE_BYTES: usize = 1 << 20;
 /// The columns of the table as they are today, and a session that reads them.
 pub(super) struct Shape {
     pub(super) session: Arc<Session>,
-    table: Arc<Table>,
+    pub(super) table: Arc<Table>,
     kinds: Vec<Kind>,
 }
 
@@ -124,6 +124,20 @@ impl Page {
 }
 
 type Copying = Pin<Box<dyn Stream<Item = Result<Bytes, tokio_postgres::Error>> + Send>>;
+
+/// Which database this is. Its standbys and backups are the same one.
+pub async fn which(settings: &Settings) -> Result<String, Error> {
+    let session = Session::open(settings).await?;
+    let ask = "SELECT system_identifier::text FROM pg_control_system()";
+    let Some(row) = session.row(ask, &[]).await? else {
+        return Err(Error::transient("the server does not say which it is"));
+    };
+    let system: String = cell(&row, 0)?;
+    Ok(format!(
+        "database {} of the server with system identifier {system}",
+        settings.database
+    ))
+}
 
 /// A part of the table, of today.
 pub async fn part(settings: &Settings, window: &Window) -> Result<Part, NoPart> {
@@ -290,6 +304,9 @@ fn query(shape: &Shape, window: &Window) -> String {
     for (column, value) in &window.equal {
         wanted.push(format!("{}::text = {}", ident(column), literal(value)));
     }
+    if !window.ids.is_empty() {
+        wanted.push(one_of_the_ids(shape, &window.ids));
+    }
     let columns = shape.table.columns.iter().zip(&shape.kinds);
     let columns = columns.map(|(name, kind)| {
         let cast = if is_asked_for_as_text(kind) {
@@ -308,6 +325,20 @@ fn query(shape: &Shape, window: &Window) -> String {
         ident(&shape.table.name),
         wanted.join(" AND ")
     )
+}
+
+/// In the column's own type, so that an index serves; an id that this type cannot have is no row's.
+fn one_of_the_ids(shape: &Shape, ids: &[String]) -> String {
+    let id = ident(Role::Id.name());
+    let mut columns = shape.table.columns.iter().zip(&shape.kinds);
+    let kind = columns.find(|(name, _)| *name == Role::Id.name());
+    let literal = |text: &String| match kind.map(|(_, kind)| kind) {
+        Some(Kind::Uuid) => uuid(text).map(|digits| literal(&digits)),
+        Some(Kind::Bytea) => uuid(text).map(|digits| format!("'\\x{digits}'")),
+        Some(Kind::Int) => text.parse::<i64>().ok().map(|number| number.to_string()),
+        _ => Some(literal(text)),
+    };
+    one_of(&id, ids.iter().filter_map(literal))
 }
 
 /// A text as an SQL literal; every session takes a backslash for what it is.

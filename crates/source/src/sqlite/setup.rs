@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use headwater_core::event::{Outbox, Role};
 use headwater_core::positions::Record;
-use headwater_core::row::{Change, Row, Value};
+use headwater_core::row::{Change, Row, Table, Value};
 use rusqlite::Connection;
 
 use super::position::resume;
@@ -112,6 +112,14 @@ pub async fn each_latest(
     }
 }
 
+/// The table's columns as they are today.
+pub async fn definition(settings: &Settings) -> Result<Arc<Table>, Error> {
+    let layout = read(settings, |connection, settings| {
+        Layout::read(connection, &settings.table)
+    });
+    Ok(layout.await?.table)
+}
+
 /// Does `work` in one read transaction.
 async fn read<T: Send + 'static>(
     settings: &Settings,
@@ -167,11 +175,15 @@ fn keys(connection: &Connection, layout: &Layout) -> Result<Vec<Finding>, Setbac
     let (mut unique, mut ordered) = (false, false);
     for columns in indexes(connection, &layout.table.name)? {
         let mut names = columns.names.iter().map(String::as_str);
-        unique |= columns.unique && names.clone().eq([id]);
+        let mut of_the_id = columns.names.clone();
+        of_the_id.sort_unstable();
+        unique |= columns.unique && (of_the_id == [id] || of_the_id == [date, id]);
         ordered |= names.next() == Some(date) && names.next() == Some(id);
     }
     let keys = Keys {
         bytes: bytes.unsigned_abs(),
+        // Of the number, or there would be no layout.
+        primary: true,
         unique,
         ordered,
     };

@@ -8,6 +8,7 @@ use headwater_core::event::{Outbox, Role};
 use headwater_core::positions::FORMAT;
 use headwater_core::row::{Change, Table, Value};
 use headwater_core::trouble::Trouble;
+use headwater_core::window::{Key, Window};
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -972,4 +973,82 @@ async fn an_index_that_does_not_give_the_order_is_not_taken_for_it() {
             .execute_batch("DROP INDEX tried")
             .expect("dropped");
     }
+}
+
+/// The ids of a part of the table, in the order in which they come, and where each stands.
+async fn ids_of(place: &Place, window: &Window) -> Vec<(String, Key)> {
+    let mut part = part(&place.settings(), window).await.expect("a part");
+    let mut ids = Vec::new();
+    while let Some((row, key)) = part.next().await.expect("a row") {
+        let Value::Text(id) = &row.cells[1] else {
+            panic!("{:?}", row.cells)
+        };
+        ids.push((id.to_string(), key));
+    }
+    ids
+}
+
+#[tokio::test]
+async fn dates_in_several_spellings_come_in_the_order_of_their_moments() {
+    // GIVEN dates that SQLite, which compares letters, has in another order, and one that is none
+    let place = Place::new("wal");
+    let writer = place.writer();
+    writer
+        .pragma_update(None, "ignore_check_constraints", true)
+        .expect("no checks");
+    let dates = [
+        ("g", "2026-06-12T03:00:07"),
+        ("f", "2026-06-12 03:00:06.000000"),
+        ("e", "2026-06-12T03:00:05.1Z"),
+        ("d", "2026-06-12 03:00:04.100"),
+        ("c2", "2026-06-12 03:00:03"),
+        ("c1", "2026-06-12T03:00:03Z"),
+        ("b", "2026-06-12 03:00:02"),
+        ("a", "no date"),
+    ];
+    for (id, date) in dates {
+        insert(&writer, id);
+        let set = "UPDATE events SET event_date = ?2 WHERE id = ?1";
+        writer.execute(set, [id, date]).expect("a date");
+    }
+
+    // WHEN they are read, THEN they come as their moments do, and then as their ids
+    let all = ids_of(&place, &Window::default()).await;
+    let names: Vec<&str> = all.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c1", "c2", "d", "e", "f", "g"]);
+
+    // AND behind each of them come those that came behind it
+    for (number, (id, key)) in all.iter().enumerate() {
+        let window = Window {
+            after: Some(key.clone()),
+            ..Window::default()
+        };
+        assert_eq!(ids_of(&place, &window).await, all[number + 1..], "{id}");
+    }
+
+    // AND when those of one spelling alone are left, it is still so
+    let one = "DELETE FROM events WHERE length(event_date) <> 19 OR event_date LIKE '%T%'";
+    writer.execute(one, []).expect("deleted");
+    let window = Window {
+        after: Some(all[4].1.clone()),
+        ..Window::default()
+    };
+    assert_eq!(ids_of(&place, &window).await, []);
+    let window = Window {
+        after: Some(all[2].1.clone()),
+        ..Window::default()
+    };
+    assert_eq!(ids_of(&place, &window).await, all[3..4]);
+}
+
+#[tokio::test]
+async fn a_date_and_id_that_are_one_key_are_there_once() {
+    let place = Place::new("wal");
+    let writer = place.writer();
+    let keyless = SCHEMA.replace("NOT NULL UNIQUE", "NOT NULL");
+    writer.execute_batch("DROP TABLE events").expect("dropped");
+    writer.execute_batch(&keyless).expect("a table");
+    let key = "CREATE UNIQUE INDEX k ON events (event_date, id)";
+    writer.execute_batch(key).expect("a key");
+    assert_eq!(of_keys(&place).await, [(Level::Ok, None)]);
 }

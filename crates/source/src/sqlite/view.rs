@@ -10,15 +10,21 @@ use headwater_core::window::{Key, Window};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::position::Position;
+use super::order::{self, Order};
+use super::position::{Identity, Position};
 use super::rows::{Layout, MAX_BYTES, MAX_ROWS, quoted, weight};
 use super::setup;
 use super::stream::{LAST_PAUSE, Setback, connect};
 use super::{Settings, literal};
 use crate::Error;
-use crate::part::{NoPart, Part};
+use crate::part::{NoPart, Part, one_of, uuid};
 
 type Batch = Vec<(Row, Key)>;
+
+/// Which database this is.
+pub fn which(settings: &Settings) -> String {
+    format!("file {}", Identity::of(settings).path)
+}
 
 /// A part of the table, of today.
 pub async fn part(settings: &Settings, window: &Window) -> Result<Part, NoPart> {
@@ -122,6 +128,7 @@ fn read(
     batches: &mpsc::Sender<Result<Batch, Error>>,
 ) -> Result<(), Setback> {
     let mut connection = connect(&wanted.settings.path)?;
+    order::teach(&connection)?;
     let transaction = connection.transaction()?;
     let layout = Layout::read(&transaction, &wanted.settings.table)?;
     let position = match &wanted.up_to {
@@ -131,12 +138,18 @@ fn read(
         }
         None => layout.end(&transaction)?,
     };
-    let filter = filter(&layout, &position, &wanted.window);
+    let mut filter = filter(&layout, &position, &wanted.window);
+    let after = wanted.window.after.as_ref();
+    let order = Order::of(&transaction, (&layout, &filter), after)?;
+    if let Some(after) = after {
+        filter = format!("{filter} AND {}", order.behind(after));
+    }
     let begun = begin(&transaction, &layout, position, &filter)?;
     if let Some(tell) = tell.take() {
         let _ = tell.send(Ok(begun));
     }
-    hand_over(&transaction, (&layout, &filter), &wanted.window, batches)
+    let rows = (&layout, filter.as_str(), order);
+    hand_over(&transaction, rows, &wanted.window, batches)
 }
 
 fn begin(
@@ -160,15 +173,16 @@ fn begin(
 
 fn hand_over(
     connection: &Connection,
-    (layout, filter): (&Layout, &str),
+    (layout, filter, order): (&Layout, &str, Order),
     window: &Window,
     batches: &mpsc::Sender<Result<Batch, Error>>,
 ) -> Result<(), Setback> {
     let (date, id) = (quoted(Role::EventDate.name()), quoted(Role::Id.name()));
     let sql = format!(
-        "SELECT {}, quote({date}), quote({id}) FROM {} WHERE {filter} ORDER BY {date}, {id}",
+        "SELECT {}, quote({date}), quote({id}) FROM {} WHERE {filter} ORDER BY {}",
         layout.columns(),
-        layout.table_name()
+        layout.table_name(),
+        order.columns()
     );
     let mut query = connection.prepare(&sql)?;
     let mut found = query.query([])?;
@@ -215,22 +229,22 @@ fn is_within(row: &Row, window: &Window) -> bool {
     }
 }
 
+/// Which rows, but for those that stand before the first.
 fn filter(layout: &Layout, up_to: &Position, window: &Window) -> String {
-    let (date, id) = (quoted(Role::EventDate.name()), quoted(Role::Id.name()));
     let mut wanted = vec![
         format!("{} IS NOT NULL", quoted(Role::EventType.name())),
         format!("{} <= {}", layout.number_column(), up_to.seq),
     ];
-    if let Some(after) = &window.after {
-        let Key {
-            event_date,
-            id: last,
-        } = after;
-        wanted.push(format!("({date}, {id}) > ({event_date}, {last})"));
-    }
     for (column, value) in &window.equal {
         let column = quoted(column);
         wanted.push(format!("CAST({column} AS TEXT) = {}", literal(value)));
+    }
+    if !window.ids.is_empty() {
+        // A uuid is a text or a blob, as the application likes.
+        let blobs = window.ids.iter().filter_map(|id| uuid(id));
+        let blobs = blobs.map(|digits| format!("X'{digits}'"));
+        let literals = window.ids.iter().map(|id| literal(id)).chain(blobs);
+        wanted.push(one_of(&quoted(Role::Id.name()), literals));
     }
     wanted.join(" AND ")
 }

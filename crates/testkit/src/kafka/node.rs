@@ -115,6 +115,12 @@ impl Node {
         process.as_mut().is_some_and(|p| p.exited().is_none())
     }
 
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(process) = self.process().as_mut() {
+            process.signal(signal);
+        }
+    }
+
     pub(super) fn kill9(&self) {
         self.process().take();
     }

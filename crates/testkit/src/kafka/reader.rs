@@ -108,6 +108,10 @@ impl Reader {
     }
 }
 
+pub(super) fn partition_count(brokers: &str, topic: &str) -> usize {
+    partitions(&consumer(brokers), topic, Instant::now() + LIMIT).len()
+}
+
 pub(super) fn message_count(brokers: &str, topic: &str) -> u64 {
     let consumer = consumer(brokers);
     let end = Instant::now() + LIMIT;
@@ -139,6 +143,25 @@ pub(super) fn wait_for_leaders(brokers: &str, topic: &str, limit: Duration) {
     let end = Instant::now() + limit;
     let consumer = consumer(brokers);
     while partitions(&consumer, topic, end).is_empty() {}
+}
+
+/// The port of the broker that leads the topic's first partition.
+pub(super) fn leader(brokers: &str, topic: &str, limit: Duration) -> u16 {
+    let end = Instant::now() + limit;
+    let consumer = consumer(brokers);
+    loop {
+        let metadata = consumer.fetch_metadata(Some(topic), TRY);
+        let found = metadata.ok().and_then(|metadata| {
+            let leader = metadata.topics().first()?.partitions().first()?.leader();
+            let broker = metadata.brokers().iter().find(|it| it.id() == leader)?;
+            u16::try_from(broker.port()).ok()
+        });
+        match found {
+            Some(port) => return port,
+            None => assert!(Instant::now() < end, "topic {topic} has no leader"),
+        }
+        thread::sleep(PAUSE);
+    }
 }
 
 pub(super) fn wait_gone(brokers: &str, topic: &str, limit: Duration) {

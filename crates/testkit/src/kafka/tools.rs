@@ -10,9 +10,13 @@ use super::node::jars;
 use crate::keeper::folder;
 
 /// Each tool, and the class behind it.
-const TOOLS: [(&str, &str); 2] = [
+const TOOLS: [(&str, &str); 3] = [
     ("kafka-acls.sh", "org.apache.kafka.tools.AclCommand"),
     ("kafka-configs.sh", "kafka.admin.ConfigCommand"),
+    (
+        "kafka-console-producer.sh",
+        "org.apache.kafka.tools.ConsoleProducer",
+    ),
 ];
 
 /// A folder with the tools, and how an administrator logs in.

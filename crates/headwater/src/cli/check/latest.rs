@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use headwater_core::disposition::Skip;
 use headwater_core::event::{Outbox, Role};
 use headwater_core::failure::Failure;
+use headwater_core::filter::Rule;
 use headwater_core::finding::{Finding, Level};
 use headwater_core::row::{Row, Value};
 use headwater_core::trouble::Error;
@@ -51,6 +53,9 @@ struct Latest {
     outbox: Outbox,
     preparer: Preparer,
     skipped: u32,
+    unrouted: u32,
+    /// By the index of each rule that skipped any.
+    filtered: BTreeMap<usize, (Rule, u32)>,
     types: BTreeMap<String, Type>,
     /// The table lacks a column, which was told already.
     unfit: bool,
@@ -71,6 +76,8 @@ impl Latest {
             outbox,
             preparer,
             skipped: 0,
+            unrouted: 0,
+            filtered: BTreeMap::new(),
             types: BTreeMap::new(),
             unfit: false,
         }
@@ -80,7 +87,14 @@ impl Latest {
         let mut messages = Vec::new();
         let outcome = match self.preparer.prepare(row, &mut messages) {
             Err(_) => return self.unfit = true,
-            Ok(Outcome::Skip(_)) => return self.skipped += 1,
+            Ok(Outcome::Skip(skip)) => {
+                self.unrouted += u32::from(skip == Skip::Unrouted);
+                return self.skipped += 1;
+            }
+            Ok(Outcome::Filtered(rule)) => {
+                self.filtered.entry(rule.index()).or_insert((rule, 0)).1 += 1;
+                return self.skipped += 1;
+            }
             Ok(outcome) => outcome,
         };
         let of_type = self.types.entry(name(row, &self.outbox)).or_default();
@@ -108,11 +122,43 @@ impl Latest {
                 self.skipped,
             )));
         }
+        findings.extend(self.shares(rows));
         findings.extend(broken_off.map(|error| not_tried(error, rows)));
         findings.extend(self.types.iter().filter_map(|(name, it)| it.finding(name)));
         findings.extend(notices(self.preparer.notices()));
         findings
     }
+}
+
+impl Latest {
+    /// What each rule of the filter, and the lack of a route, would skip of the rows that were tried.
+    fn shares(&self, rows: u32) -> Vec<Finding> {
+        let of_rule = |rule: Rule| {
+            let count = self
+                .filtered
+                .get(&rule.index())
+                .map_or(0, |(_, count)| *count);
+            let share = share(count, rows);
+            Finding::ok(format!(
+                "filter {rule} would skip {count} of them ({share})"
+            ))
+        };
+        let mut shares: Vec<Finding> = self.preparer.rules().map(of_rule).collect();
+        if self.unrouted > 0 {
+            let share = share(self.unrouted, rows);
+            let what = format!(
+                "no route takes {} of them ({share}), which unrouted = \"skip\" passes over",
+                self.unrouted
+            );
+            shares.push(Finding::ok(what));
+        }
+        shares
+    }
+}
+
+fn share(count: u32, of: u32) -> String {
+    let tenths = u64::from(count) * 1000 / u64::from(of.max(1));
+    format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
 impl Type {

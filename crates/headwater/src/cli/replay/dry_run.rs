@@ -1,9 +1,7 @@
 //! What a replay would publish: each row is prepared as it would be, and nothing is sent.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use headwater_core::instant;
 use headwater_core::message::Message;
@@ -11,12 +9,12 @@ use headwater_core::row::Row;
 use headwater_core::window::Key;
 
 use crate::cli::Exit;
+use crate::cli::progress::OfRows;
 use crate::config::Config;
 use crate::parts;
 use crate::pipeline::{Outcome, Preparer, Stop};
 use crate::replay::{self, Asked};
 
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 /// So many topics are told by name.
 const TOLD: usize = 20;
 
@@ -39,7 +37,7 @@ pub async fn dry_run(
         return Ok(());
     };
     let mut part = opened.map_err(replay::unreadable)?;
-    let mut progress = Progress::begin();
+    let mut progress = OfRows::begin("looked at");
     let ended = loop {
         match stop.or(part.next()).await.transpose()? {
             Some(Some((row, _))) => found.take(&row)?,
@@ -72,7 +70,7 @@ impl Found {
                 let first = self.dates.map_or(event_date, |(first, _)| first);
                 self.dates = Some((first, event_date));
             }
-            Ok(Outcome::Skip(_)) => {}
+            Ok(Outcome::Skip(_) | Outcome::Filtered(_)) => {}
             Ok(Outcome::Fail { id, failure }) => {
                 return Err(Exit::Person(format!(
                     "the row with id {id} cannot be published: {failure}. A replay would stop there, after {} events",
@@ -106,35 +104,6 @@ impl Found {
         match self.topics.len().saturating_sub(TOLD) {
             0 => {}
             more => println!("  and {more} more topics"),
-        }
-    }
-}
-
-/// One line of the terminal, if there is one.
-struct Progress {
-    terminal: bool,
-    told: Instant,
-}
-
-impl Progress {
-    fn begin() -> Progress {
-        Progress {
-            terminal: std::io::stderr().is_terminal(),
-            told: Instant::now(),
-        }
-    }
-
-    fn show(&mut self, events: u64) {
-        if self.terminal && self.told.elapsed() >= PROGRESS_EVERY {
-            self.told = Instant::now();
-            // To the line's beginning, and what was there before is cleared.
-            eprint!("\r\x1b[2Kdry run: {events} events");
-        }
-    }
-
-    fn end(&self) {
-        if self.terminal {
-            eprint!("\r\x1b[2K");
         }
     }
 }

@@ -34,11 +34,21 @@ pub struct Kafka {
     pub compression: Compression,
     pub linger: Duration,
     pub create_topics: bool,
+    pub topics: Vec<TopicRule>,
     /// Absent: plain text, unless the properties say otherwise.
     pub tls: Option<KafkaTls>,
     pub sasl: Option<Sasl>,
     /// Not yet looked at: the sink knows which of them would break a promise.
     pub properties: Vec<Located<Property>>,
+}
+
+/// How topics are made whose names a pattern matches.
+#[derive(Clone, Debug)]
+pub struct TopicRule {
+    pub pattern: String,
+    pub partitions: Option<u32>,
+    pub replication: Option<u32>,
+    pub settings: Vec<(String, String)>,
 }
 
 /// One of librdkafka's settings. Its value may be a password, so it is a secret.
@@ -96,6 +106,7 @@ fn stdout(written: &mut Written) {
             "sink.tls",
             "sink.sasl",
             "sink.properties",
+            "sink.topics",
         ],
         "means nothing with sink.kind = \"stdout\"; remove it, or the kind",
     );
@@ -118,6 +129,7 @@ fn kafka(written: &mut Written) -> Option<Kafka> {
         written.rule(found, holds, "is too long; at most \"15m\" is wanted")
     });
     let create_topics = written.flag("sink.create_topics");
+    let topics = topics(written, create_topics);
     let properties = properties(written);
     security::contradictions(written, &properties);
     let tls = security::tls(written);
@@ -127,6 +139,7 @@ fn kafka(written: &mut Written) -> Option<Kafka> {
         compression: compression?,
         linger: linger?.into_value(),
         create_topics: create_topics?,
+        topics,
         tls,
         sasl,
         properties,
@@ -159,6 +172,33 @@ fn is_broker(text: &str) -> bool {
     };
     let port_holds = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
     !host.is_empty() && !host.contains(['/', ' ', '@']) && port_holds
+}
+
+fn topics(written: &mut Written, create: Option<bool>) -> Vec<TopicRule> {
+    let mut topics = Vec::new();
+    for (pattern, place, mut table) in written.tables("sink.topics") {
+        let key = format!("sink.topics.{pattern:?}");
+        let name = pattern.strip_suffix('*').unwrap_or(&pattern);
+        if !is_topic(name) || (pattern.is_empty()) {
+            let what = "matches no topic; a topic's name is wanted, or the beginning of one and *";
+            table.refuse(&place, &key, what);
+        }
+        if create == Some(false) {
+            let what = "says nothing beside sink.create_topics = false; remove one of the two";
+            table.refuse(&place, &key, what);
+        }
+        let settings = table.members("sink.topics.settings");
+        let settings = settings.into_iter();
+        let settings = settings.map(|(name, value)| (name, value.into_value()));
+        topics.push(TopicRule {
+            settings: settings.collect(),
+            partitions: table.integer("sink.topics.partitions", 1..=100_000),
+            replication: table.integer("sink.topics.replication", 1..=32_767),
+            pattern,
+        });
+        written.absorb(table);
+    }
+    topics
 }
 
 fn properties(written: &mut Written) -> Vec<Located<Property>> {

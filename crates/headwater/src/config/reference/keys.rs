@@ -2,9 +2,10 @@
 
 use super::{Fallback, Key, Kind, State};
 use Fallback::{Required, Said, Value};
-use Kind::{Bool, Duration, Integer, List, Map, Path, Size, Text};
+use Kind::{Bool, Condition, Conditions, Duration, Integer, List, Map, Path, Size, Text};
 
 const NONE: Fallback = Said("none");
+const POLICY: Fallback = Said("as `failure.policy`");
 
 const fn key(path: &'static str, kind: Kind, fallback: Fallback, meaning: &'static str) -> Key {
     Key {
@@ -36,6 +37,10 @@ pub(super) const KEYS: &[Key] = &[
     key("name", Text, Required,
         "The pipeline's name, 1 to 40 of a-z, 0-9 and _: key of its position record, name of its lock, part of \
          the default slot and publication names."),
+
+    key("unrouted", word(&["fail", "skip"], &[]), Value("fail"),
+        "What becomes of an event that no route takes; `fail`: it is a row that cannot be published; `skip`: it is passed over \
+         and counted."),
 
     key("source.url", Text, Required,
         "The database: `postgres://user@host:5432/database` (a Unix socket as \
@@ -100,21 +105,56 @@ pub(super) const KEYS: &[Key] = &[
     key("encode.envelope", Path, Said("the built-in one, `schemas/action_event.avsc` or `.proto`"),
         "Another envelope schema than the built-in one, with some or all of its 13 fields. For `avro` and `protobuf` only."),
 
+    key("route.preset", word(&["ekbatan", "ekbatan-routed", "debezium"], &[]), NONE,
+        "A route, or several, ready made: `ekbatan` is the one that there is without any `[[route]]`; `ekbatan-routed` adds a \
+         topic for each model type and event type; `debezium` has the topic, key and headers that Debezium gives. The keys \
+         beside it replace its own; `where` and `headers` are added to them. `headwater check --show-config` prints it in full."),
+    key("route.topic_prefix", Text, Said("the name"),
+        "Debezium's `topic.prefix`, for the preset `debezium` only."),
+    key("route.where", Condition, NONE,
+        "Which events take this route: columns, or paths into JSON, each with the texts that may stand there. `Wallet*` is any \
+         text that begins so, `*` any that is not null. All columns must match; of a column's texts one."),
     key("route.topic", Text, Value("ekbatan.{namespace}"),
-        "The message's topic, a template: `{column}`; `{a|b}` is the first that is not null; `{a|\"text\"}` has a \
-         last resort."),
+        "The message's topic, a template: `{column}`; `{payload.customer.id}` is a member of JSON, `{payload.items.0}` an item; \
+         `{a|b}` is the first that is not null; `{a|\"text\"}` has a last resort. Null with nothing left fails the row."),
     key("route.key", Text, Value("{model_id|action_id}"),
         "The message's key, a template; empty for no key."),
-    key("route.key_format", word(&["text"], &["debezium-json", "debezium-json-schema", "debezium-string"]),
-        Value("text"), "How the key is written."),
-    later("route.where", Map, "all events take the one route: leave it empty", "Which events take this route."),
-    later("route.headers", Map, "leave it empty", "The message's headers, templates."),
+    key("route.key_format", word(&["text", "debezium-json", "debezium-json-schema", "debezium-string"], &[]),
+        Value("text"), "How the key is written; `text` is the template `key`, the others are the row's id as Debezium's users \
+         know it, `{\"id\":\"...\"}`, the same with its schema, `Struct{id=...}`, and ignore `key`."),
+    key("route.partition", Text, Said("the one that the key leads to, as in Kafka's Java clients"),
+        "The message's partition, a template. One that the topic does not have fails the row."),
+    key("route.timestamp", Text, Said("when the message is sent"),
+        "The message's time, a template: `{event_date}`, or milliseconds since 1970. Kafka deletes old messages by it."),
+    key("route.headers", Map, NONE,
+        "The message's headers, each a template; one is left out where a place of it is null."),
+    key("route.headers_from", Text, NONE,
+        "A column that holds a JSON object: each member becomes a header, unless `headers` has one of its name."),
 
-    key("failure.policy", word(&["stop"], &["dead-letter"]), Value("stop"),
-        "What happens to a row that cannot be published; `stop`: nothing is passed over."),
-    key("failure.when_stopped", word(&["exit"], &["hold"]), Value("exit"),
-        "What `stop` means; `exit`: end with code 3."),
-    later("failure.topic", Text, "failure.policy = \"stop\" needs none: remove it", "The topic of dead letters."),
+    key("filter.skip", Conditions, NONE,
+        "Events that are not published: one for which any of these conditions holds (as in `route.where`). Counted by rule; \
+         at most 31."),
+    key("filter.only", Conditions, NONE,
+        "If given, an event is published only if one of these conditions holds."),
+
+    key("failure.policy", word(&["stop", "dead-letter"], &[]), Value("stop"),
+        "What happens to a row that cannot be published; `stop`: nothing is passed over; `dead-letter`: it goes whole to a topic of \
+         its own, with what is wrong, and the others go on."),
+    key("failure.by_kind.unknown_type", word(&["stop", "dead-letter"], &[]), POLICY,
+        "The same for events without a schema."),
+    key("failure.by_kind.bad_payload", word(&["stop", "dead-letter"], &[]), POLICY,
+        "The same for rows of which a column or the payload does not hold what the message needs."),
+    key("failure.by_kind.unroutable", word(&["stop", "dead-letter"], &[]), POLICY,
+        "The same for events of which no address can be made."),
+    key("failure.by_kind.too_large", word(&["stop", "dead-letter"], &[]), POLICY,
+        "The same for messages larger than the broker takes."),
+    key("failure.by_kind.refused", word(&["stop", "dead-letter"], &[]), POLICY,
+        "The same for messages that the broker will never take for another reason, a missing right to their topic among them."),
+    key("failure.when_stopped", word(&["exit", "hold"], &[]), Value("exit"),
+        "What `stop` means; `exit`: end with code 3; `hold`: stay up, not ready, say why, and try the row again when the \
+         configuration's file or a schema's changes, or on SIGHUP."),
+    key("failure.topic", Text, Value("{name}.dead-letter"),
+        "The topic of dead letters; `{name}` is the pipeline's name."),
 
     key("sink.kind", word(&["kafka", "stdout"], &[]), Value("kafka"),
         "Where messages go: a Kafka cluster, or standard output, one JSON line a message; a value that is not JSON \
@@ -178,8 +218,13 @@ pub(super) const KEYS: &[Key] = &[
         "What is promised about each message."),
     key("sink.properties", Map, NONE,
         "Other librdkafka settings by their own names; those that would break a promise are refused by name."),
-    later("sink.topics", Map, "topics are made with the broker's defaults: remove it",
-        "Settings of topics made by Headwater."),
+    key("sink.topics.partitions", Integer, Said("the broker's"),
+        "How many partitions a topic gets that Headwater makes, for the topics of one pattern: \
+         `[sink.topics.\"ekbatan.shop.*\"]`; a name, or `*` at its end. The longest pattern wins."),
+    key("sink.topics.replication", Integer, Said("the broker's"),
+        "The same for its replicas."),
+    key("sink.topics.settings", Map, NONE,
+        "The same for its settings, such as `\"retention.ms\" = \"604800000\"`."),
 
     key("position.topic", Text, Value("headwater-positions"),
         "The compacted topic that remembers positions."),

@@ -55,7 +55,7 @@ fn heading(page: &mut String, section: &str) {
     };
     write!(page, "\n## {title}\n\n").unwrap();
     if section == "route" {
-        page.push_str("At most one for now; several are known but not built yet.\n\n");
+        page.push_str("One or more; each that takes an event makes a message of it. See [routing](routing.md).\n\n");
     }
     page.push_str("| key | type | default | meaning |\n|---|---|---|---|\n");
 }
@@ -80,6 +80,8 @@ fn kind(kind: Kind) -> String {
         Kind::Size => "size".to_owned(),
         Kind::List => "list of strings".to_owned(),
         Kind::Map => "table".to_owned(),
+        Kind::Condition => "table of lists".to_owned(),
+        Kind::Conditions => "list of tables of lists".to_owned(),
         Kind::Word { built, later: [] } => words(built),
         Kind::Word { built: [], later } => words(later),
         Kind::Word { built, later } => {

@@ -1,7 +1,9 @@
 //! Where the messages and the record of a replay go: beside those of its pipeline.
 
+use headwater_core::failure;
 use headwater_core::positions::Record;
 use headwater_sink::Error;
+use headwater_sink::kafka::Passing;
 
 use super::{AnyPositions, Kind, Outlet};
 use crate::config::PositionStore;
@@ -20,6 +22,16 @@ impl Outlet {
         }
         if let PositionStore::File(file) = &mut self.positions {
             file.as_mut_os_string().push(own);
+        }
+        self
+    }
+
+    /// A sink that goes on behind a message that was refused, whatever for. No run comes after it that could find out which member of a batch
+    /// is to blame, so each message goes alone.
+    #[must_use]
+    pub fn behind_refusals(mut self) -> Outlet {
+        if let Kind::Kafka(settings, _) = &mut self.sink {
+            settings.passing = Passing::of(&failure::Kind::ALL).one_by_one();
         }
         self
     }

@@ -2,22 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use headwater_core::positions::{self, Record};
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
-use rdkafka::message::{BorrowedMessage, Message};
-use rdkafka::{Offset, TopicPartitionList};
+use rdkafka::consumer::Consumer as _;
+use rdkafka::message::{BorrowedMessage, Message as _};
 
-use super::super::client::{Abandon, Client, end_aside};
-use super::super::login::Pass;
-use super::super::verdict::{self, Doing};
+use super::super::client::{Abandon, Client};
+use super::super::partitions::Partitions;
+use super::super::verdict::Doing;
 use crate::Error;
 use crate::record;
 
-const POLL: Duration = Duration::from_millis(100);
 const WATERMARKS: Duration = Duration::from_secs(2);
 /// Without a single record for this long, the reading begins again.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -109,68 +105,27 @@ async fn read(
 ) -> Result<BTreeMap<String, Seen>, Error> {
     let abandon = Abandon(Arc::default());
     let abandoned = Arc::clone(&abandon.0);
-    let owned_topic = topic.to_owned();
+    let name = topic.to_owned();
     client
         .ask(Doing::Reading(topic), move |client| {
-            let pass = client.contact().pass();
-            let mut reader = Reader {
-                consumer: client.consumer()?,
-                pass,
-                topic: &owned_topic,
-                wanted: &wanted,
-                abandoned: &abandoned,
-            };
-            let seen = reader.read();
-            end_aside(reader.consumer);
-            seen
+            let topics: Arc<[String]> = [name.clone()].into();
+            let abandoned = Arc::clone(&abandoned);
+            let mut partitions = Partitions::of(client, topics, abandoned, SILENCE)?;
+            let marks = partitions.consumer().fetch_watermarks(&name, 0, WATERMARKS);
+            let (low, high) = marks?;
+            partitions.add((0, 0), low, high);
+            let mut seen = BTreeMap::new();
+            let read = partitions.read(|_, message| take(message, &wanted, &mut seen));
+            read.map(|()| seen).map_err(|(_, error)| error)
         })
         .await
 }
 
-struct Reader<'a> {
-    consumer: BaseConsumer,
-    pass: Pass,
-    topic: &'a str,
-    wanted: &'a Wanted,
-    abandoned: &'a AtomicBool,
-}
-
-impl Reader<'_> {
-    fn read(&mut self) -> KafkaResult<BTreeMap<String, Seen>> {
-        let mut seen = BTreeMap::new();
-        let (low, high) = self.consumer.fetch_watermarks(self.topic, 0, WATERMARKS)?;
-        if low >= high {
-            return Ok(seen);
-        }
-        let mut partitions = TopicPartitionList::new();
-        partitions.add_partition_offset(self.topic, 0, Offset::Offset(low))?;
-        self.consumer.assign(&partitions)?;
-        let mut heard = Instant::now();
-        while heard.elapsed() < SILENCE && !self.abandoned.load(Ordering::Relaxed) {
-            self.pass.renew(self.consumer.client())?;
-            match self.consumer.poll(POLL) {
-                None => {}
-                Some(Ok(message)) => {
-                    heard = Instant::now();
-                    self.take(&message, &mut seen);
-                    if message.offset() + 1 >= high {
-                        return Ok(seen);
-                    }
-                }
-                // The last record may have been compacted away: then the end comes without it.
-                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(seen),
-                Some(Err(error)) => verdict::passing(error)?,
-            }
-        }
-        Err(KafkaError::MessageConsumption(Code::OperationTimedOut))
-    }
-
-    fn take(&self, message: &BorrowedMessage<'_>, seen: &mut BTreeMap<String, Seen>) {
-        let key = message.key().and_then(|key| std::str::from_utf8(key).ok());
-        if let Some(name) = key.filter(|name| self.wanted.has(name)) {
-            let seen = seen.entry(name.to_owned()).or_default();
-            seen.take(message.offset(), message.payload(), name);
-        }
+fn take(message: &BorrowedMessage<'_>, wanted: &Wanted, seen: &mut BTreeMap<String, Seen>) {
+    let key = message.key().and_then(|key| std::str::from_utf8(key).ok());
+    if let Some(name) = key.filter(|name| wanted.has(name)) {
+        let seen = seen.entry(name.to_owned()).or_default();
+        seen.take(message.offset(), message.payload(), name);
     }
 }
 

@@ -14,43 +14,64 @@ const DOUBLE_DIGITS: usize = 17;
 pub(in super::super) fn retell(told: &str) -> String {
     let mut text = String::with_capacity(told.len());
     let mut rest = told;
-    while let Some(first) = rest.chars().next() {
-        let token = match first {
-            '"' => string(rest),
-            '-' | '0'..='9' => rest
-                .split(|c: char| !matches!(c, '+' | '-' | '.' | 'e' | 'E' | '0'..='9'))
-                .next()
-                .unwrap_or(rest),
-            other => rest.get(..other.len_utf8()).unwrap_or(rest),
+    while let Some(first) = rest.bytes().next() {
+        let length = match first {
+            b' ' | b'\t' | b'\n' | b'\r' => {
+                rest = rest.get(1..).unwrap_or_default();
+                continue;
+            }
+            b'"' => string(rest.as_bytes()),
+            b'-' | b'0'..=b'9' => run(rest, in_number),
+            _ => run(rest, in_nothing_else).max(1),
         };
+        let (token, behind) = rest.split_at_checked(length).unwrap_or((rest, ""));
         match first {
-            ' ' | '\t' | '\n' | '\r' => {}
-            '"' => put_string(token, &mut text),
-            '-' | '0'..='9' => put_number(token, &mut text),
+            b'"' => put_string(token, &mut text),
+            b'-' | b'0'..=b'9' => put_number(token, &mut text),
             _ => text.push_str(token),
         }
-        rest = rest.get(token.len()..).unwrap_or_default();
+        rest = behind;
     }
     text
 }
 
-/// Up to its closing quote.
-fn string(rest: &str) -> &str {
+/// How many bytes at the beginning are of one sort.
+fn run(rest: &str, is_of_it: fn(u8) -> bool) -> usize {
+    let end = rest.bytes().position(|byte| !is_of_it(byte));
+    end.unwrap_or(rest.len())
+}
+
+fn in_number(byte: u8) -> bool {
+    matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9')
+}
+
+/// Braces, commas, `true` and the like; and whatever is no JSON.
+fn in_nothing_else(byte: u8) -> bool {
+    !matches!(
+        byte,
+        b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'-' | b'0'..=b'9'
+    )
+}
+
+/// The length of a string, with its quotes.
+fn string(rest: &[u8]) -> usize {
     let mut escaped = false;
-    let end = rest.char_indices().skip(1).find(|(_, c)| {
-        let closes = *c == '"' && !escaped;
-        escaped = *c == '\\' && !escaped;
+    let end = rest.iter().skip(1).position(|byte| {
+        let closes = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
         closes
     });
-    let length = end.map_or(rest.len(), |(place, _)| place.saturating_add(1));
-    rest.get(..length).unwrap_or(rest)
+    // The first quote, and the last.
+    end.map_or(rest.len(), |inside| inside.saturating_add(2))
 }
 
 fn put_string(token: &str, text: &mut String) {
     let mut rest = token;
-    while let Some((plain, special)) = rest.split_once('\\') {
+    while let Some(plain) = rest.bytes().position(|byte| byte == b'\\') {
+        let (plain, special) = rest.split_at_checked(plain).unwrap_or((rest, ""));
         text.push_str(plain);
         text.push('\\');
+        let special = special.get(1..).unwrap_or_default();
         let length = match special.chars().next() {
             Some('u') => 5.min(special.len()),
             Some(other) => other.len_utf8(),
@@ -77,10 +98,8 @@ fn put_number(token: &str, text: &mut String) {
             // The server writes a double without a zero too many, but a decimal with all of its digits.
             && (!token.ends_with('0') || token.ends_with(".0"))
             && significant_digits(token) <= DOUBLE_DIGITS;
-    let written = match token.parse() {
-        Ok(double) if is_double => number::write(double, text).is_ok(),
-        _ => false,
-    };
+    let written =
+        is_double && (token.parse()).is_ok_and(|double: f64| number::write(double, text).is_ok());
     if !written {
         text.truncate(before);
         text.push_str(token);

@@ -22,6 +22,11 @@ impl Rows {
         }
     }
 
+    /// Whether the last transaction before the position has not come again yet.
+    pub(in super::super) fn is_reading_again(&self) -> bool {
+        self.again.is_some()
+    }
+
     /// Whether a transaction that begins is the one that is awaited; it is swallowed then.
     pub(super) fn is_read_before(&mut self, transaction: &Transaction) -> Result<bool, Trouble> {
         let Some(last) = &self.again else {

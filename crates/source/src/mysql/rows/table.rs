@@ -26,7 +26,7 @@ impl Rows {
 
     fn define(&mut self, map: &TableMap<'_>) -> Result<Arc<Definition>, Trouble> {
         let layout = self.layout.as_ref();
-        let defined = table::define(self.flavor, self.outbox(), map.columns, layout, self.wanted);
+        let defined = table::define(self.flavor, self.outbox(), map.columns, layout);
         let definition = match defined {
             Ok(definition) => Arc::new(definition),
             Err(Unfit::Malformed(malformed)) => return Err(malformed.into()),

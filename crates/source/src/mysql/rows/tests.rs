@@ -20,11 +20,7 @@ fn beginning(flavor: Flavor) -> Position {
 fn reading(capture: &Capture, layout: Option<Layout>) -> Rows {
     let flavor = capture.flavor();
     let start = beginning(flavor);
-    let mut rows = Rows::new(flavor, "eventlog", capture.table(), start, layout, false);
-    if capture.table() != "events" {
-        rows.wanted = |_| true;
-    }
-    rows
+    Rows::new(flavor, "eventlog", capture.table(), start, layout, false)
 }
 
 /// All that comes of some events, or of those before the error.

@@ -294,14 +294,15 @@ impl Findings {
             return Ok(());
         }
         let (name, order) = (settings.qualified(), keys::order());
+        let keys = indexes::keys(session).await?;
         let mend = Mend {
             unique: Some(format!(
-                "ALTER TABLE {name} ADD PRIMARY KEY ({});",
+                "ALTER TABLE {name} ADD {} ({});",
+                keys.kind_to_add(),
                 Role::Id.name()
             )),
             ordered: format!("CREATE INDEX events_in_order ON {name} ({order});"),
         };
-        let keys = indexes::keys(session).await?;
         self.0.extend(keys.findings(&name, mend));
         Ok(())
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use tokio::time::{Instant, sleep};
 
+use super::super::answer::{Cells, text};
 use super::super::decode;
-use super::super::session::{Cells, Session, text};
+use super::super::session::Session;
 use super::super::verdict::{self, Refusal};
 use super::{ASK_EVERY, LIMIT};
 use crate::Error;

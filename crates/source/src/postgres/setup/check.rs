@@ -13,7 +13,7 @@ use super::super::stream::{Gate, System};
 use super::super::{Settings, resume, rights};
 use super::standby;
 use crate::Error;
-use crate::keys::{self, Mend};
+use crate::keys::{self, Keys, Mend};
 
 /// The newest major version that Headwater was tried with.
 const NEWEST: i32 = 18;
@@ -191,7 +191,7 @@ impl Findings {
         }
         match facts::keys(session, settings).await {
             Ok(keys) => {
-                let found = keys.findings(&settings.qualified(), mend(table, settings));
+                let found = keys.findings(&settings.qualified(), mend(keys, table, settings));
                 self.0.extend(found);
             }
             Err(error) => self.error(error),
@@ -301,7 +301,7 @@ impl Findings {
 }
 
 /// The statements that give the table its keys.
-fn mend(table: &TableFacts, settings: &Settings) -> Mend {
+fn mend(keys: Keys, table: &TableFacts, settings: &Settings) -> Mend {
     let (name, order) = (settings.qualified(), keys::order());
     // Partitions are not indexed one by one while others write.
     let concurrently = if table.is_partitioned() {
@@ -311,18 +311,19 @@ fn mend(table: &TableFacts, settings: &Settings) -> Mend {
     };
     Mend {
         unique: key_columns(table)
-            .map(|columns| format!("ALTER TABLE {name} ADD PRIMARY KEY ({columns});")),
+            .map(|columns| format!("ALTER TABLE {name} ADD {} ({columns});", keys.kind_to_add())),
         ordered: format!("CREATE INDEX{concurrently} ON {name} ({order});"),
     }
 }
 
-/// A key of a partitioned table has the columns by which it is partitioned, and cannot be had if these are no plain columns.
+/// A key of a partitioned table has the columns by which it is partitioned: if these are others, or none, it says nothing of dates and ids.
 fn key_columns(table: &TableFacts) -> Option<String> {
     let mut columns = vec![Role::Id.name()];
     for key in &table.partition_keys {
         let (_, named) = key.split_once('(')?;
         for name in named.strip_suffix(')')?.split(',').map(str::trim) {
-            table.columns.iter().find(|column| *column == name)?;
+            let of_the_order = [Role::Id, Role::EventDate].map(Role::name);
+            let name = of_the_order.into_iter().find(|it| *it == name)?;
             if !columns.contains(&name) {
                 columns.push(name);
             }
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_partitioned_table_has_the_columns_that_it_is_partitioned_by() {
+    fn a_key_of_a_partitioned_table_has_the_columns_that_it_is_partitioned_by_or_says_nothing() {
         let key = |partition_keys: &[&str]| {
             let mut facts = sound();
             let keys = partition_keys.iter();
@@ -459,8 +460,9 @@ mod tests {
             key(&["RANGE (event_date)"]).as_deref(),
             Some("id, event_date")
         );
-        let twice = ["RANGE (event_date, id)", "LIST (namespace)"];
-        assert_eq!(key(&twice).as_deref(), Some("id, event_date, namespace"));
+        let twice = ["RANGE (event_date)", "LIST (id)"];
+        assert_eq!(key(&twice).as_deref(), Some("id, event_date"));
+        assert_eq!(key(&["RANGE (event_date, id)", "LIST (namespace)"]), None);
         assert_eq!(key(&["LIST (lower((namespace)::text))"]), None);
     }
 

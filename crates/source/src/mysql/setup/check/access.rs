@@ -1,7 +1,8 @@
 //! What our user may do on the server, and whether our number is free there.
 
+use super::super::super::answer::text;
 use super::super::super::facts::Facts;
-use super::super::super::session::{Session, application, text};
+use super::super::super::session::{Session, application};
 use super::super::super::stream::register_as;
 use super::super::super::verdict::Refusal;
 use super::super::super::{Flavor, Settings, ident, rights};

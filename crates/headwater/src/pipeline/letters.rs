@@ -1,0 +1,217 @@
+//! Dead letters of a pipeline: made of rows that cannot be published and of messages that the broker refused, if the policy says so.
+//!
+//! Rule: a letter takes the place of its message, ticket included, so that nothing is confirmed before it was acked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use headwater_core::dead_letter::{Surroundings, letter};
+use headwater_core::event::Roles;
+use headwater_core::failure::{Failure, Kind, Policy};
+use headwater_core::instant::Instant;
+use headwater_core::message::Message;
+use headwater_core::row::{Row, Value};
+
+use crate::clock;
+
+/// A letter that is too large itself is cut to the next of these.
+const LIMITS: [usize; 3] = [512 * 1024, 64 * 1024, 8 * 1024];
+
+/// What a configuration says about them. By default there are none.
+#[derive(Debug, Clone, Default)]
+pub struct Letters {
+    pub policy: Policy,
+    /// The pipeline's name.
+    pub name: String,
+    pub topic: Arc<str>,
+}
+
+/// A row under way, shared by its messages.
+#[derive(Debug)]
+pub struct Subject {
+    row: Row,
+    roles: Roles,
+    /// The last position before its transaction.
+    position: Arc<str>,
+}
+
+/// What the dead letter of a message will be made of.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    subject: Arc<Subject>,
+    /// Counted from 1; none if it failed before any route.
+    route: Option<usize>,
+    /// The message is a letter already, and this is why.
+    cause: Option<Cause>,
+}
+
+#[derive(Debug, Clone)]
+struct Cause {
+    failure: Failure,
+    topic: Option<Arc<str>>,
+    key: Option<Bytes>,
+    out_of_order: bool,
+}
+
+/// A row that cannot be published through one route, or through none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unpublished {
+    pub route: Option<usize>,
+    /// The address, as far as it could be made.
+    pub topic: Option<Arc<str>>,
+    pub key: Option<Bytes>,
+    pub failure: Failure,
+}
+
+impl Unpublished {
+    pub fn before_routes(failure: Failure) -> Unpublished {
+        Unpublished {
+            route: None,
+            topic: None,
+            key: None,
+            failure,
+        }
+    }
+}
+
+impl Subject {
+    pub fn new(row: Row, roles: Roles, position: Arc<str>) -> Subject {
+        Subject {
+            row,
+            roles,
+            position,
+        }
+    }
+
+    /// What it holds in memory, about.
+    fn size(&self) -> usize {
+        let size = |cell: &Value| match cell {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.row.cells.iter().map(size).sum()
+    }
+}
+
+impl Seed {
+    pub fn new(subject: &Arc<Subject>, route: usize) -> Seed {
+        Seed {
+            subject: Arc::clone(subject),
+            route: Some(route),
+            cause: None,
+        }
+    }
+
+    /// What it holds in memory, about.
+    pub fn size(&self) -> usize {
+        self.subject.size()
+    }
+
+    /// The kind of failure, if the message is a letter.
+    pub fn kind(&self) -> Option<Kind> {
+        self.cause.as_ref().map(|cause| cause.failure.kind)
+    }
+}
+
+impl Letters {
+    /// The letter of a row, and what a smaller one can be made of.
+    pub fn of_row(&self, subject: &Arc<Subject>, row: Unpublished) -> (Message, Seed) {
+        self.make(subject, row, false)
+    }
+
+    fn make(
+        &self,
+        subject: &Arc<Subject>,
+        row: Unpublished,
+        out_of_order: bool,
+    ) -> (Message, Seed) {
+        let cause = Cause {
+            failure: row.failure,
+            topic: row.topic,
+            key: row.key,
+            out_of_order,
+        };
+        let letter = self.write(subject, row.route, &cause, None);
+        let seed = Seed {
+            subject: Arc::clone(subject),
+            route: row.route,
+            cause: Some(cause),
+        };
+        (letter, seed)
+    }
+
+    /// The letter of a message that the broker refused, and of a letter that is too large a smaller one; none: stop.
+    pub fn of_refused(
+        &self,
+        message: &Message,
+        seed: Seed,
+        failure: &Failure,
+        out_of_order: bool,
+    ) -> Option<(Message, Seed)> {
+        if let Some(cause) = &seed.cause {
+            let smaller = |limit: &&usize| **limit < message.size();
+            let limit = LIMITS.iter().find(smaller);
+            let limit = limit.filter(|_| failure.kind == Kind::TooLarge)?;
+            let letter = self.write(&seed.subject, seed.route, cause, Some(*limit));
+            return (letter.size() < message.size()).then_some((letter, seed));
+        }
+        if !self.policy.makes_letters(failure.kind) {
+            return None;
+        }
+        let row = Unpublished {
+            route: seed.route,
+            topic: Some(Arc::clone(&message.address.topic)),
+            key: message.address.key.clone(),
+            failure: failure.clone(),
+        };
+        Some(self.make(&seed.subject, row, out_of_order))
+    }
+
+    fn write(
+        &self,
+        subject: &Subject,
+        route: Option<usize>,
+        cause: &Cause,
+        limit: Option<usize>,
+    ) -> Message {
+        let around = Surroundings {
+            name: &self.name,
+            to: &self.topic,
+            position: &subject.position,
+            transaction: Some(&subject.position),
+            time: Instant(clock::micros()),
+            version: env!("CARGO_PKG_VERSION"),
+            route,
+            topic: cause.topic.as_deref(),
+            key: cause.key.as_deref(),
+            limit,
+            out_of_order: cause.out_of_order,
+        };
+        letter(&subject.row, &subject.roles, &cause.failure, &around)
+    }
+}
+
+/// The seeds of the messages under way, by the numbers of their tickets.
+#[derive(Debug, Default)]
+pub struct Seeds(HashMap<u64, Seed>);
+
+impl Seeds {
+    pub fn keep(&mut self, number: u64, seed: Option<Seed>) {
+        if let Some(seed) = seed {
+            self.0.insert(number, seed);
+        }
+    }
+
+    pub fn take(&mut self, number: u64) -> Option<Seed> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.remove(&number)
+    }
+
+    pub fn is_letter(&self, number: u64) -> bool {
+        self.0.get(&number).is_some_and(|seed| seed.cause.is_some())
+    }
+}
