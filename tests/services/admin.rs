@@ -98,7 +98,7 @@ async fn a_broker_outage_is_told_truthfully() {
     let why = admin.ready(503).await;
     assert!(why.contains("waits for the broker"), "{why}");
     assert_eq!(admin.page("/health").code, 200);
-    assert_eq!(admin.metric(IN_FLIGHT), 50.0);
+    admin.until(IN_FLIGHT, |count| count == 50.0).await;
     assert!(admin.metric("headwater_in_flight_bytes") > 0.0);
     assert!(admin.metric("headwater_client_queue") >= 50.0);
     assert_eq!(admin.metric(PUBLISHED), 100.0);

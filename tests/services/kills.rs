@@ -126,18 +126,18 @@ async fn born_in_two_attempts(scene: &Scene<'_>, moment: Option<Duration>) -> bo
 }
 
 /// Random moments by splitmix64: the same ones for the same seed, on every machine.
-struct Moments {
-    seed: u64,
+pub struct Moments {
+    pub seed: u64,
     state: u64,
 }
 
 impl Moments {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let seed = headwater_testkit::seed(3);
         Self { seed, state: seed }
     }
 
-    fn next_within(&mut self, limit: Duration) -> Duration {
+    pub fn next_within(&mut self, limit: Duration) -> Duration {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

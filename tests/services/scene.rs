@@ -264,6 +264,16 @@ impl Event {
         }
     }
 
+    /// The one that was committed so, in this namespace.
+    pub fn of(namespace: &str, committed: &Committed) -> Self {
+        Self {
+            id: committed.id,
+            namespace: namespace.to_owned(),
+            key: committed.key.clone(),
+            seq: committed.seq,
+        }
+    }
+
     pub fn committed(&self) -> Committed {
         Committed {
             id: self.id,

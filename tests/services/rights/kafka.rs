@@ -3,6 +3,7 @@
 use headwater_testkit::{Kafka, KafkaOptions, Listener, Postgres, unique};
 
 use super::{printed, split};
+use crate::dead_letters::letters::{self, Letter, with_letters};
 use crate::scene::{Event, LIMIT, Scene};
 
 fn with_an_authoriser() -> Kafka {
@@ -160,4 +161,53 @@ async fn each_of_the_printed_rights_is_missed_by_name() {
         };
         assert!(told.contains(&missed), "no \"{missed}\": {told}");
     }
+}
+
+#[tokio::test]
+async fn dead_letters_that_may_not_be_read_are_told_and_none_is_replayed() {
+    // GIVEN a pipeline with all that is printed, and a letter on a topic that it may write to and not read
+    let kafka = with_an_authoriser();
+    let mut scene = as_a_guest(&kafka, "letterrights").await;
+    let (_, commands) = split(printed(&scene));
+    let [write, ..] = &commands[..] else {
+        panic!("{commands:?}")
+    };
+    for command in &commands {
+        kafka.administer(command);
+    }
+    let letters = letters::topic(&scene);
+    let (before, _) = write.split_once("--operation").unwrap();
+    let grant = |operation: &str| {
+        kafka.administer(&format!(
+            "{before} --operation {operation} --topic '{letters}'"
+        ));
+    };
+    commit_one(&scene).await;
+    let id = scene
+        .database
+        .ask("SELECT id::text FROM eventlog.events")
+        .await;
+    let event = Event {
+        id: id.unwrap().parse().unwrap(),
+        ..Event::new(&scene.namespace, "key", 1)
+    };
+    with_letters(&mut scene, &[Letter::of(&event)]).await;
+    grant("Write");
+
+    // WHEN they are to be listed or replayed, THEN the lacking right is told, and nothing is published
+    for command in [&["list"][..], &["replay", "--all"], &["show", "x"]] {
+        let output = scene.headwater.run(&[&["dead-letters"], command].concat());
+        assert_eq!(output.code, 3, "{command:?}: {output:?}");
+        for word in [&*letters, "--operation Read"] {
+            assert!(output.stderr.contains(word), "{command:?}: {output:?}");
+        }
+    }
+    assert_eq!(kafka.message_count(&topic(&scene)).await, 0);
+    assert_eq!(kafka.message_count(&letters).await, 1);
+
+    // WHEN it was granted, THEN it goes
+    grant("Read");
+    let output = scene.headwater.run(&["dead-letters", "replay", "--all"]);
+    assert_eq!(output.code, 0, "{output:?}");
+    assert_eq!(kafka.message_count(&topic(&scene)).await, 1);
 }
