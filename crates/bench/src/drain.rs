@@ -10,7 +10,7 @@ use crate::figure::Figure;
 use crate::meter::{Meter, Used};
 use crate::page::Section;
 use crate::pipeline::Pipeline;
-use crate::topic::{self, PARTITIONS};
+use crate::topic::{self, Filled, PARTITIONS};
 use crate::yardstick::Took;
 
 const LIMIT: Duration = Duration::from_mins(5);
@@ -48,7 +48,12 @@ struct Figures {
     first: Figure,
 }
 
-pub async fn measure(programs: &Programs, host: &impl Host, rows: u32, rounds: usize) -> Section {
+pub async fn measure(
+    programs: &Programs,
+    host: &impl Host,
+    (rows, rounds): (u32, usize),
+    routes: u32,
+) -> Section {
     let kafka = Kafka::start_with(&KafkaOptions {
         fast: true,
         ..KafkaOptions::default()
@@ -61,6 +66,11 @@ pub async fn measure(programs: &Programs, host: &impl Host, rows: u32, rounds: u
          where they went. Rates count from the start of the process. Kafka: `acks=all`, `lz4`, {PARTITIONS} partitions.\n",
         words.row_bytes
     ));
+    if routes > 1 {
+        section.line(&format!(
+            "{routes} routes take each row: as many messages.\n"
+        ));
+    }
     if !words.remark.is_empty() {
         section.line(&format!("{}\n", words.remark));
     }
@@ -77,7 +87,7 @@ pub async fn measure(programs: &Programs, host: &impl Host, rows: u32, rounds: u
         let backlog = host.backlog(programs, shape).await;
         let mut entrants = entrants(&words);
         for _ in 0..rounds {
-            round(programs, &backlog, &kafka, &mut entrants).await;
+            round(programs, &backlog, (&kafka, routes), &mut entrants).await;
         }
         section.line(&format!(
             "### {}{}\n",
@@ -99,7 +109,7 @@ async fn warm_up(programs: &Programs, host: &impl Host, kafka: &Kafka, rows: u32
     let backlog = host.backlog(programs, shape).await;
     // After two of these a profile still showed it on a fifth of the machine.
     for _ in 0..6 {
-        by_headwater(programs, &backlog, "json", Some(kafka)).await;
+        by_headwater(programs, &backlog, ("json", 1), Some(kafka)).await;
     }
 }
 
@@ -120,7 +130,7 @@ fn entrants(words: &Words) -> Vec<Entrant> {
 async fn round(
     programs: &Programs,
     backlog: &impl Backlog,
-    kafka: &Kafka,
+    (kafka, routes): (&Kafka, u32),
     entrants: &mut [Entrant],
 ) {
     let mut yardstick = None;
@@ -132,8 +142,10 @@ async fn round(
     {
         let took = match reader {
             Reader::Own(options) => backlog.by_own(options).await,
-            Reader::Counting => by_headwater(programs, backlog, "avro", None).await,
-            Reader::Kafka(format) => by_headwater(programs, backlog, format, Some(kafka)).await,
+            Reader::Counting => by_headwater(programs, backlog, ("avro", routes), None).await,
+            Reader::Kafka(format) => {
+                by_headwater(programs, backlog, (format, routes), Some(kafka)).await
+            }
         };
         let events = f64::from(backlog.events());
         let rate = events / took.time.as_secs_f64();
@@ -158,7 +170,7 @@ async fn round(
 async fn by_headwater(
     programs: &Programs,
     backlog: &impl Backlog,
-    format: &str,
+    (format, routes): (&str, u32),
     kafka: Option<&Kafka>,
 ) -> Took {
     let name = headwater_testkit::unique("bench");
@@ -167,6 +179,7 @@ async fn by_headwater(
         source: backlog.source(&name),
         snapshot: "never",
         format,
+        routes,
         kafka,
     };
     let binary = if kafka.is_some() {
@@ -177,9 +190,9 @@ async fn by_headwater(
     let headwater = pipeline.program(binary);
     backlog.begin(&pipeline, &headwater).await;
     if let Some(kafka) = kafka {
-        kafka
-            .create_topic(&pipeline.topic(), PARTITIONS, 1, &[])
-            .await;
+        for topic in pipeline.topics() {
+            kafka.create_topic(&topic, PARTITIONS, 1, &[]).await;
+        }
     }
     let begun = Instant::now();
     let mut run = headwater.spawn(&["run"]);
@@ -187,21 +200,27 @@ async fn by_headwater(
     let sender = backlog.sender().await;
     let (first, last) = match kafka {
         Some(kafka) => {
-            let (brokers, topic, events) = (kafka.brokers(), pipeline.topic(), backlog.events());
-            let filling = move || topic::fill(&brokers, &topic, events.into(), LIMIT);
+            let (brokers, topics, events) = (kafka.brokers(), pipeline.topics(), backlog.events());
+            let filling = move || {
+                let fill = |topic: &String| topic::fill(&brokers, topic, events.into(), LIMIT);
+                topics.iter().map(fill).collect::<Vec<Filled>>()
+            };
             let filled = tokio::task::spawn_blocking(filling).await.unwrap();
-            (filled.first, filled.last)
+            let last = filled.iter().map(|it| it.last).max();
+            (filled[0].first, last.unwrap())
         }
         None => (
             counted(&mut run, 1).await,
-            counted(&mut run, backlog.events()).await,
+            counted(&mut run, backlog.events() * routes).await,
         ),
     };
     let (reader, sender) = (reader.end(), sender.end());
     let (code, _) = run.term_and_wait(LIMIT);
     assert_eq!(code, 0, "{}", run.log());
     if let Some(kafka) = kafka {
-        kafka.delete_topic(&pipeline.topic()).await;
+        for topic in pipeline.topics() {
+            kafka.delete_topic(&topic).await;
+        }
     }
     backlog.end(&name).await;
     Took {

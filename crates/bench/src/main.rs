@@ -54,6 +54,9 @@ enum What {
         rows: u32,
         #[arg(long, default_value_t = 3)]
         rounds: usize,
+        /// So many take each row, each with a topic of its own.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+        routes: u32,
     },
     /// Rows that are there already, as fast as it goes.
     Snapshot {
@@ -113,7 +116,8 @@ async fn main() {
             source,
             rows,
             rounds,
-        } => drain(&programs, source, rows, rounds).await,
+            routes,
+        } => drain(&programs, source, (rows, rounds), routes).await,
         What::Snapshot {
             source,
             rows,
@@ -129,15 +133,15 @@ async fn main() {
     }
 }
 
-async fn drain(programs: &Programs, source: Source, rows: u32, rounds: usize) -> Section {
+async fn drain(programs: &Programs, source: Source, extent: (u32, usize), routes: u32) -> Section {
     let server = match source {
         Source::Postgres => {
-            return drain::measure(programs, &postgres::server(), rows, rounds).await;
+            return drain::measure(programs, &postgres::server(), extent, routes).await;
         }
         Source::Mysql => Server::MySql97,
         Source::Mariadb => Server::MariaDb118,
     };
-    drain::measure(programs, &binlog::server(server), rows, rounds).await
+    drain::measure(programs, &binlog::server(server), extent, routes).await
 }
 
 async fn snapshot(programs: &Programs, source: Source, rows: u32, rounds: usize) -> Section {

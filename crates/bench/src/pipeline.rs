@@ -19,14 +19,31 @@ pub struct Pipeline<'a> {
     /// What becomes of rows that are there already.
     pub snapshot: &'a str,
     pub format: &'a str,
+    /// So many of them take each event.
+    pub routes: u32,
     /// None: standard output, which only counts in the program for that.
     pub kafka: Option<&'a Kafka>,
 }
 
 impl Pipeline<'_> {
-    /// The topic that its messages go to.
+    /// The topic that the first route's messages go to.
     pub fn topic(&self) -> String {
         format!("{}.{NAMESPACE}", self.name)
+    }
+
+    /// Those of all routes.
+    pub fn topics(&self) -> Vec<String> {
+        let others = (2..=self.routes).map(|number| format!("{}.{number}", self.topic()));
+        [self.topic()].into_iter().chain(others).collect()
+    }
+
+    /// The first is a template, as most are.
+    fn routes(&self) -> String {
+        let others = self.topics().split_off(1);
+        let others = others.iter();
+        let others = others.map(|topic| format!("[[route]]\ntopic = \"{topic}\"\n\n"));
+        let first = format!("[[route]]\ntopic = \"{}.{{namespace}}\"\n\n", self.name);
+        first + &others.collect::<String>()
     }
 
     pub fn program(&self, binary: &Path) -> Headwater {
@@ -60,10 +77,7 @@ snapshot = \"{snapshot}\"
 format = \"{format}\"
 {schemas}
 
-[[route]]
-topic = \"{name}.{{namespace}}\"
-
-[sink]
+{routes}[sink]
 {sink}
 
 [position]
@@ -76,6 +90,7 @@ listen = \"off\"
 format = \"json\"
 ",
             name = self.name,
+            routes = self.routes(),
             source = self.source,
             snapshot = self.snapshot,
             format = self.format,
@@ -91,6 +106,7 @@ pub async fn begin(binary: &Path, database: &Database<'_>, kafka: &Kafka) -> (He
         source: format!("url = \"{}\"", database.url()),
         snapshot: "never",
         format: "avro",
+        routes: 1,
         kafka: Some(kafka),
     };
     let headwater = pipeline.program(binary);

@@ -1,9 +1,10 @@
-//! `snapshot`: a million rows that are in the table already, by the server's own client and by Headwater.
+//! `snapshot`: a million rows that are in the table already, by the server's own client and by Headwater; and how long it takes to
+//! compare them with their topic.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use headwater_testkit::unique;
+use headwater_testkit::{Kafka, KafkaOptions, unique};
 
 use crate::Programs;
 use crate::figure::Figure;
@@ -11,6 +12,7 @@ use crate::meter::{Meter, Used};
 use crate::page::Section;
 use crate::pipeline::{Pipeline, command};
 use crate::stock::{self, Stock, Store, Words};
+use crate::topic::PARTITIONS;
 
 const LIMIT: Duration = Duration::from_mins(10);
 
@@ -52,7 +54,58 @@ pub async fn measure(programs: &Programs, store: &impl Store, rows: u32, rounds:
         section.line(&format!("### {title}\n"));
         table(&mut section, &words, &figures);
     }
+    audit(&mut section, programs, &stock, rows).await;
     section
+}
+
+/// Once: what it costs is told in seconds, and no yardstick does the same.
+async fn audit(section: &mut Section, programs: &Programs, stock: &impl Stock, rows: u32) {
+    let kafka = Kafka::start_with(&KafkaOptions {
+        fast: true,
+        ..KafkaOptions::default()
+    });
+    let took = by_audit(programs, stock, &kafka, rows).await;
+    let (seconds, peak) = (
+        took.time.as_secs_f64(),
+        f64::from(took.used.peak_kb) / 1024.0,
+    );
+    section.line(&format!(
+        "`headwater audit` then compared these {rows} rows with their topic on Apache Kafka ({PARTITIONS} partitions) in {seconds:.1} s, with \
+         {:.1} s of its CPU and {peak:.0} MB of memory at most.\n",
+        took.used.cpu.as_secs_f64()
+    ));
+}
+
+async fn by_audit(programs: &Programs, stock: &impl Stock, kafka: &Kafka, rows: u32) -> Took {
+    let name = unique("bench");
+    let pipeline = Pipeline {
+        name: &name,
+        source: stock.source(),
+        snapshot: "only",
+        format: "avro",
+        kafka: Some(kafka),
+        routes: 1,
+    };
+    kafka
+        .create_topic(&pipeline.topic(), PARTITIONS, 1, &[])
+        .await;
+    let headwater = pipeline.program(&programs.headwater);
+    command(&headwater, "init");
+    let mut run = headwater.spawn(&["run"]);
+    assert_eq!(run.wait(LIMIT), Some(0), "{}", run.log());
+    let begun = Instant::now();
+    let mut audit = headwater.spawn(&["audit"]);
+    let used = Meter::begin(audit.pid());
+    let code = audit.wait(LIMIT);
+    let time = begun.elapsed();
+    assert_eq!(code, Some(0), "{}{}", audit.stdout(), audit.log());
+    let all = format!("{rows:>12} on the topics");
+    assert!(audit.stdout().contains(&all), "{}", audit.stdout());
+    stock.end(&name).await;
+    Took {
+        time,
+        used: used.end(),
+    }
 }
 
 /// One turn of each.
@@ -100,6 +153,7 @@ async fn by_headwater(programs: &Programs, stock: &impl Stock, rows: u32) -> Too
         source: stock.source(),
         snapshot: "only",
         format: "avro",
+        routes: 1,
         kafka: None,
     };
     let headwater = pipeline.program(&programs.counting);

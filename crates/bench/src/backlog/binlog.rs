@@ -199,6 +199,7 @@ fn first_record(database: &MysqlDatabase<'_>, programs: &Programs) -> Value {
         source: source(database),
         snapshot: "never",
         format: "json",
+        routes: 1,
         kafka: None,
     };
     let headwater = pipeline.program(&programs.counting);
