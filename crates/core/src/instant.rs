@@ -58,9 +58,14 @@ impl FromStr for Instant {
 }
 
 fn moment(text: &str) -> Option<Instant> {
-    let (date, rest) = text.split_at_checked(10).unwrap_or((text, ""));
+    let (date, rest) = text.split_at(text.find(['T', ' ']).unwrap_or(text.len()));
+    let (sign, date) = match date.strip_prefix(['+', '-']) {
+        None => (1, date),
+        Some(expanded) if expanded.len() < "000000-00-00".len() => return None,
+        Some(expanded) => (if date.starts_with('-') { -1 } else { 1 }, expanded),
+    };
     let [year, month, day] = parts(date, '-')?;
-    let mut seconds = days(year, month, day)?.checked_mul(86_400)?;
+    let mut seconds = days(sign * year, month, day)?.checked_mul(86_400)?;
     if rest.is_empty() {
         return Some(Instant(seconds.checked_mul(1_000_000)?));
     }
@@ -103,6 +108,9 @@ fn offset(zone: &str) -> Option<i64> {
         return (zone.len() < 2).then_some(0);
     };
     let [hours, minutes, _] = parts(&format!("{}:0", zone.get(1..)?), ':')?;
+    if hours > 23 || minutes > 59 {
+        return None;
+    }
     let seconds = hours * 3600 + minutes * 60;
     Some(if sign == '-' { -seconds } else { seconds })
 }
@@ -179,7 +187,14 @@ mod tests {
 
     #[test]
     fn a_moment_is_read_as_it_is_told_or_shorter() {
-        for micros in [0, 1_781_234_567_000_123, -1, 951_782_400_000_000] {
+        for micros in [
+            0,
+            1_781_234_567_000_123,
+            -1,
+            951_782_400_000_000,
+            253_402_300_800_000_000,
+            -62_167_219_200_000_001,
+        ] {
             assert_eq!(Instant(micros).to_string().parse(), Ok(Instant(micros)));
         }
         let noon = Ok(Instant(1_781_265_600_000_000));
@@ -203,6 +218,8 @@ mod tests {
             "2026-06-12T12:00:00.x",
             "2026-06-12T12",
             "+026-06-12",
+            "2026-06-12T12:00:00+99:99",
+            "2026-06-12T12:00:00+9999999999999999:00",
         ] {
             assert_eq!(text.parse::<Instant>(), Err(NotAMoment), "{text}");
         }
