@@ -9,13 +9,15 @@ use crate::instant::Instant;
 /// Where a row stands among all rows of the table. Only its source can read the two: they are the database's own words for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    pub event_date: String,
-    pub id: String,
+    /// None: null. No message is made of such a row, but what stands behind it is to be found.
+    pub event_date: Option<String>,
+    pub id: Option<String>,
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.event_date, self.id)
+        let shown = |part: &Option<String>| part.as_deref().unwrap_or("NULL").to_owned();
+        write!(f, "{} {}", shown(&self.event_date), shown(&self.id))
     }
 }
 

@@ -48,8 +48,8 @@ mod tests {
         assert!(matches!(course.mark(), Some(Item::Mark(at)) if at == Snapshot::default()));
         assert!(course.mark().is_none());
         let key = Key {
-            event_date: "d".into(),
-            id: "i".into(),
+            event_date: Some("d".into()),
+            id: Some("i".into()),
         };
         let row = Row {
             table: Arc::new(Table {

@@ -77,13 +77,13 @@ impl Shape {
     }
 
     /// A cell as a literal that the column can be compared with.
-    fn word(&self, place: Option<usize>, cells: &Cells) -> String {
-        let place = place.unwrap_or(usize::MAX);
-        match (cells.get(place), self.kinds.get(place)) {
-            (Some(Some(bytes)), Some(Kind::Bytes)) => hexadecimal(bytes),
-            (Some(Some(bytes)), _) => literal(&String::from_utf8_lossy(bytes)),
-            _ => "NULL".into(),
-        }
+    fn word(&self, place: Option<usize>, cells: &Cells) -> Option<String> {
+        let place = place?;
+        let bytes = cells.get(place)?.as_ref()?;
+        Some(match self.kinds.get(place) {
+            Some(Kind::Bytes) => hexadecimal(bytes),
+            _ => literal(&String::from_utf8_lossy(bytes)),
+        })
     }
 }
 
@@ -166,15 +166,7 @@ fn query(shape: &Shape, window: &Window) -> String {
     if let Some(to) = window.to {
         wanted.push(format!("{date} < '{}'", plain(to)));
     }
-    if let Some(Key {
-        event_date,
-        id: last,
-    }) = &window.after
-    {
-        wanted.push(format!(
-            "{date} >= {event_date} AND ({date} > {event_date} OR {id} > {last})"
-        ));
-    }
+    wanted.extend(window.after.as_ref().map(|key| behind(key, &date, &id)));
     for (column, value) in &window.equal {
         wanted.push(format!(
             "CAST({} AS CHAR) = {}",
@@ -190,6 +182,18 @@ fn query(shape: &Shape, window: &Window) -> String {
         shape.select(),
         wanted.join(" AND ")
     )
+}
+
+/// Which rows stand behind this one: what is null stands first. Ids that are null have no order, so all of them may come again.
+fn behind(key: &Key, date: &str, id: &str) -> String {
+    let of_its_date = match &key.id {
+        Some(last) => format!("{id} > {last}"),
+        None => "TRUE".to_owned(),
+    };
+    match &key.event_date {
+        Some(at) => format!("{date} >= {at} AND ({date} > {at} OR {of_its_date})"),
+        None => format!("({date} IS NOT NULL OR {of_its_date})"),
+    }
 }
 
 /// In the column's own type, so that an index serves; an id that this type cannot have is no row's.

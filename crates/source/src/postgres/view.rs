@@ -241,8 +241,9 @@ impl View {
             });
         }
         let mut text = || {
-            let bytes = copied.next()?.unwrap_or_default();
-            String::from_utf8(bytes.into()).map_err(|_| Malformed)
+            let bytes = copied.next()?;
+            let text = bytes.map(|bytes| String::from_utf8(bytes.into()));
+            text.transpose().map_err(|_| Malformed)
         };
         let key = Key {
             event_date: text()?,
@@ -295,12 +296,7 @@ fn query(shape: &Shape, window: &Window) -> String {
     if let Some(to) = window.to {
         wanted.push(format!("{date} < '{to}'"));
     }
-    if let Some(after) = &window.after {
-        let (at, behind) = (literal(&after.event_date), literal(&after.id));
-        wanted.push(format!(
-            "(({date}, {id}) > ({at}, {behind}) OR {date} IS NULL)"
-        ));
-    }
+    wanted.extend(window.after.as_ref().map(|key| behind(key, &date, &id)));
     for (column, value) in &window.equal {
         wanted.push(format!("{}::text = {}", ident(column), literal(value)));
     }
@@ -325,6 +321,20 @@ fn query(shape: &Shape, window: &Window) -> String {
         ident(&shape.table.name),
         wanted.join(" AND ")
     )
+}
+
+/// Which rows stand behind this one: what is null stands last. Ids that are null have no order, so all of them may come again.
+fn behind(key: &Key, date: &str, id: &str) -> String {
+    let of_its_date = match &key.id {
+        Some(last) => format!("({id} > {} OR {id} IS NULL)", literal(last)),
+        None => format!("{id} IS NULL"),
+    };
+    match key.event_date.as_deref().map(literal) {
+        Some(at) => {
+            format!("({date} > {at} OR {date} = {at} AND {of_its_date} OR {date} IS NULL)")
+        }
+        None => format!("{date} IS NULL AND {of_its_date}"),
+    }
 }
 
 /// In the column's own type, so that an index serves; an id that this type cannot have is no row's.

@@ -43,9 +43,8 @@ impl Order {
         after: Option<&Key>,
     ) -> Result<Order, Setback> {
         let date = quoted(Role::EventDate.name());
-        let after = after.map_or_else(String::new, |after| {
-            format!(" UNION ALL SELECT {}", after.event_date)
-        });
+        let after = after.and_then(|after| after.event_date.as_ref());
+        let after = after.map_or_else(String::new, |date| format!(" UNION ALL SELECT {date}"));
         let sql = format!(
             "SELECT count(DISTINCT typeof(date) || length(date) || substr(date, 11, 1) || (substr(date, -1) = 'Z'))
                FROM (SELECT {date} AS date FROM {} WHERE {filter}{after})",
@@ -73,8 +72,20 @@ impl Order {
         format!("{}, {id}", self.date(&date))
     }
 
-    /// Which rows stand behind this one.
-    pub(super) fn behind(self, Key { event_date, id }: &Key) -> String {
-        format!("({}) > ({}, {id})", self.columns(), self.date(event_date))
+    /// Which rows stand behind this one: what is null stands first. Ids that are null have no order, so all of them may come again.
+    pub(super) fn behind(self, key: &Key) -> String {
+        let (date, id) = (quoted(Role::EventDate.name()), quoted(Role::Id.name()));
+        let of_its_date = match &key.id {
+            Some(last) => format!("{id} > {last}"),
+            None => "TRUE".to_owned(),
+        };
+        match (&key.event_date, self) {
+            (None, Order::Letters) => format!("({date} IS NOT NULL OR {of_its_date})"),
+            (at, _) => {
+                let at = self.date(at.as_deref().unwrap_or("NULL"));
+                let date = self.date(&date);
+                format!("{date} >= {at} AND ({date} > {at} OR {of_its_date})")
+            }
+        }
     }
 }

@@ -1042,6 +1042,59 @@ async fn dates_in_several_spellings_come_in_the_order_of_their_moments() {
 }
 
 #[tokio::test]
+async fn behind_a_row_without_a_date_or_an_id_come_all_that_stand_there() {
+    // GIVEN rows without a date, and one without an id
+    let place = Place::new("wal");
+    let writer = place.writer();
+    writer
+        .pragma_update(None, "ignore_check_constraints", true)
+        .expect("no checks");
+    let lenient = SCHEMA.replace("NOT NULL", "");
+    writer.execute_batch("DROP TABLE events").expect("dropped");
+    writer.execute_batch(&lenient).expect("a table");
+    let spoiled = [
+        ("a", "event_date = NULL"),
+        ("b", "event_date = NULL"),
+        ("c", "id = NULL"),
+    ];
+    for id in ["a", "b", "c", "d", "e"] {
+        insert(&writer, id);
+        if let Some((_, how)) = spoiled.iter().find(|(spoiled, _)| *spoiled == id) {
+            let spoil = format!("UPDATE events SET {how} WHERE id = '{id}'");
+            writer.execute(&spoil, []).expect("spoiled");
+        }
+    }
+
+    // WHEN it is read behind each of them, in either order, THEN nothing is passed over
+    for order in [
+        "",
+        "UPDATE events SET event_date = replace(event_date, ' ', 'T') WHERE id = 'e'",
+    ] {
+        writer.execute_batch(order).expect("spelled");
+        let all = keys_of(&place, &Window::default()).await;
+        assert_eq!(all.len(), 5);
+        for (number, key) in all.iter().enumerate() {
+            let window = Window {
+                after: Some(key.clone()),
+                ..Window::default()
+            };
+            let left = keys_of(&place, &window).await;
+            assert!(left.ends_with(&all[number + 1..]), "{key}: {left:?}");
+        }
+    }
+}
+
+/// Where the rows of a part of the table stand.
+async fn keys_of(place: &Place, window: &Window) -> Vec<Key> {
+    let mut part = part(&place.settings(), window).await.expect("a part");
+    let mut keys = Vec::new();
+    while let Some((_, key)) = part.next().await.expect("a row") {
+        keys.push(key);
+    }
+    keys
+}
+
+#[tokio::test]
 async fn a_date_and_id_that_are_one_key_are_there_once() {
     let place = Place::new("wal");
     let writer = place.writer();

@@ -194,8 +194,8 @@ fn hand_over(
             continue;
         }
         let key = Key {
-            event_date: found.get(columns)?,
-            id: found.get(columns + 1)?,
+            event_date: literal_of(found, columns)?,
+            id: literal_of(found, columns + 1)?,
         };
         bytes += weight(&row);
         batch.push((row, key));
@@ -214,6 +214,12 @@ fn hand_over(
         let _ = batches.blocking_send(Ok(last));
     }
     Ok(())
+}
+
+/// What `quote` made of a column; none of null.
+fn literal_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    let literal: String = row.get(column)?;
+    Ok(Some(literal).filter(|literal| literal != "NULL"))
 }
 
 /// By the date as it is read: applications write it in several forms, and SQLite compares their letters.

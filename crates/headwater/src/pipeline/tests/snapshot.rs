@@ -50,8 +50,8 @@ impl Source for FakeSnapshot {
             Some(Said::Item(Item::Row(row))) => {
                 self.at.rows += 1;
                 self.at.after = Some(Key {
-                    event_date: "d".into(),
-                    id: self.at.rows.to_string(),
+                    event_date: Some("d".into()),
+                    id: Some(self.at.rows.to_string()),
                 });
                 self.unmarked = true;
                 Ok(Item::Row(row))
