@@ -45,7 +45,7 @@ pub struct Surroundings<'a> {
     pub to: &'a Arc<str>,
     /// The last position before the row's transaction.
     pub position: &'a str,
-    /// What the source tells of the transaction; it may be the position again.
+    /// What the database calls the row's transaction, if the source tells.
     pub transaction: Option<&'a str>,
     /// Now.
     pub time: Instant,
@@ -58,7 +58,7 @@ pub struct Surroundings<'a> {
     pub key: Option<&'a [u8]>,
     /// The broker refused a larger one: columns are cut until the message is no larger than that, if that is possible.
     pub limit: Option<usize>,
-    /// Messages of the same topic that came later were delivered.
+    /// Later messages of its key were delivered to its topic.
     pub out_of_order: bool,
 }
 

@@ -60,6 +60,19 @@ impl Role {
         }
     }
 
+    /// Dates, flags and uuids are never JSON; a text may be.
+    pub(crate) fn may_hold_json(self) -> bool {
+        !matches!(
+            self,
+            Role::Id
+                | Role::ActionId
+                | Role::StartedDate
+                | Role::CompletionDate
+                | Role::EventDate
+                | Role::Delivered
+        )
+    }
+
     /// A table may lack its column: no event needs it.
     pub(crate) fn may_be_missing(self) -> bool {
         matches!(self, Role::ModelId | Role::ModelType)

@@ -9,7 +9,7 @@ pub enum Kind {
     UnknownType,
     /// A column or the payload does not hold what the message needs.
     BadPayload,
-    /// No topic or key can be made of it.
+    /// No topic, key, partition or time can be made of it.
     Unroutable,
     /// Larger than the broker takes.
     TooLarge,

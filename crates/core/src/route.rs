@@ -37,13 +37,15 @@ pub enum Unrouted {
     Skip,
 }
 
+/// Kafka's own bound on the name of a topic.
+const LONGEST_TOPIC: usize = 249;
+
 /// W3C's headers of a trace: columns of these names become headers.
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
 
 /// One way from a row to a topic.
 #[derive(Debug)]
 pub struct Route {
-    number: usize,
     condition: Condition,
     topic: Template,
     key: Key,
@@ -69,9 +71,8 @@ impl Route {
     /// An empty key template means messages without a key.
     pub fn parse(topic: &str, key: &str) -> Result<Route, BadTemplate> {
         Ok(Route {
-            number: 1,
             condition: Condition::default(),
-            topic: Template::parse(topic)?,
+            topic: of_topics(topic)?,
             key: match key {
                 "" => Key::None,
                 key => Key::Template(Template::parse(key)?),
@@ -85,13 +86,6 @@ impl Route {
             buffer: String::new(),
             last_topic: None,
         })
-    }
-
-    /// Which of the routes it is, from 1.
-    #[must_use]
-    pub fn numbered(mut self, number: usize) -> Route {
-        self.number = number;
-        self
     }
 
     /// The same way to another topic.
@@ -150,10 +144,6 @@ impl Route {
     pub fn without_trace(mut self) -> Route {
         self.carries_trace = false;
         self
-    }
-
-    pub fn number(&self) -> usize {
-        self.number
     }
 
     pub fn topics(&self) -> Topics {
@@ -233,13 +223,13 @@ impl Route {
         Ok(topic)
     }
 
-    pub fn key(&mut self, row: &Row) -> Result<Option<Bytes>, Failure> {
-        // Only one form has the topic's name in it.
-        let topic = match &self.key {
-            Key::Id(IdForm::JsonWithSchema { .. }, _) => self.topic(row)?,
-            _ => "".into(),
-        };
-        self.key.render(row, &topic, &mut self.buffer)
+    /// What there is of the address of a row that has none: a topic, though Kafka would refuse its name, and a key.
+    pub fn beginnings(&mut self, row: &Row) -> (Option<Arc<str>>, Option<Bytes>) {
+        let topic = self.topic.render(row, &mut self.buffer).ok();
+        let topic: Option<Arc<str>> = topic.map(|()| shown(&self.buffer).into());
+        let of_key = topic.as_deref().unwrap_or_default();
+        let key = self.key.render(row, of_key, &mut self.buffer);
+        (topic, key.ok().flatten())
     }
 
     fn partition(&mut self, row: &Row) -> Result<Option<i32>, Failure> {
@@ -250,8 +240,8 @@ impl Route {
         let number = self.buffer.parse::<i32>().ok();
         let number = number.filter(|number| *number >= 0);
         number.map(Some).ok_or_else(|| {
-            let shown: String = self.buffer.chars().take(SHOWN).collect();
-            let why = format!("partition \"{shown}\" is not a whole number from 0");
+            let partition = shown(&self.buffer);
+            let why = format!("partition \"{partition}\" is not a whole number from 0");
             Failure::new(Kind::Unroutable, why)
         })
     }
@@ -270,8 +260,8 @@ impl Route {
         // Kafka takes none from before 1970.
         let millis = millis.filter(|millis| *millis >= 0);
         millis.map(Some).ok_or_else(|| {
-            let shown: String = text.chars().take(SHOWN).collect();
-            let why = format!("timestamp \"{shown}\" is no date since 1970, nor milliseconds");
+            let timestamp = shown(text);
+            let why = format!("timestamp \"{timestamp}\" is no date since 1970, nor milliseconds");
             Failure::new(Kind::Unroutable, why)
         })
     }
@@ -309,26 +299,50 @@ impl Route {
     }
 }
 
-/// So many characters of a bad value are told.
-const SHOWN: usize = 80;
+/// A template in which no row is needed to see that Kafka would refuse the name.
+fn of_topics(text: &str) -> Result<Template, BadTemplate> {
+    let template = Template::parse(text)?;
+    // A place may add anything, but takes no letter away.
+    let mut texts = template.texts();
+    let judged = match (template.constant(), texts.find(|it| !has_legal_letters(it))) {
+        (Some(topic), _) => legal(topic),
+        (None, Some(text)) => Err(refused(text, FOREIGN_LETTERS)),
+        (None, None) => Ok(()),
+    };
+    drop(texts);
+    judged.map(|()| template).map_err(|reason| BadTemplate {
+        template: text.to_owned(),
+        reason,
+    })
+}
+
+/// As much of a bad value as is told: enough of a topic's name to see that it is too long.
+fn shown(text: &str) -> String {
+    text.chars().take(LONGEST_TOPIC + 1).collect()
+}
 
 /// The members of a JSON object as headers: strings as text, null left out, anything else as it stands.
 fn spread(
-    column: &Place,
+    place: &Place,
     row: &Row,
     buffer: &mut String,
 ) -> Result<Vec<(Arc<str>, Bytes)>, Failure> {
     let bad = |what: String| {
         Failure::bad_payload(format!(
-            "column {column} {what}, and headers_from spreads a JSON object"
+            "column {place} {what}, and headers_from spreads a JSON object"
         ))
     };
-    let text = match column.cell(row) {
+    let text = match place.cell(row) {
         Value::Null => return Ok(Vec::new()),
         Value::Text(text) => text,
         other => return Err(bad(format!("is {}", other.kind()))),
     };
-    let members = json::members(text).map_err(|error| bad(format!("is not JSON ({error})")))?;
+    let no_json = |error| bad(format!("is not JSON ({error})"));
+    let object = match json::at(text, place.path()).map_err(no_json)? {
+        Some(object) if object.get() != "null" => object,
+        _ => return Ok(Vec::new()),
+    };
+    let members = json::members(object).map_err(no_json)?;
     let members = members.ok_or_else(|| bad("is JSON but no object".into()))?;
     let mut all = Vec::with_capacity(members.len());
     for (name, value) in members {
@@ -345,20 +359,26 @@ fn spread(
 pub fn legal(topic: &str) -> Result<(), String> {
     let why = if topic.is_empty() {
         "is empty"
-    } else if topic.len() > 249 {
+    } else if topic.len() > LONGEST_TOPIC {
         "is longer than 249 characters"
     } else if topic == "." || topic == ".." {
         "is reserved"
-    } else if !topic
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-    {
-        "has characters other than letters, digits, '.', '_' and '-'"
+    } else if !has_legal_letters(topic) {
+        FOREIGN_LETTERS
     } else {
         return Ok(());
     };
-    let shown: String = topic.chars().take(80).collect();
-    Err(format!(
-        "topic name \"{shown}\" {why}, so Kafka would refuse it"
-    ))
+    Err(refused(topic, why))
+}
+
+const FOREIGN_LETTERS: &str = "has characters other than letters, digits, '.', '_' and '-'";
+
+fn has_legal_letters(topic: &str) -> bool {
+    let is_legal = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    topic.bytes().all(is_legal)
+}
+
+fn refused(topic: &str, why: &str) -> String {
+    let topic = shown(topic);
+    format!("topic name \"{topic}\" {why}, so Kafka would refuse it")
 }

@@ -28,7 +28,7 @@ pub enum Report {
 pub struct Refusal {
     pub kind: Kind,
     pub why: String,
-    /// A message behind it, for the same topic, has been delivered.
+    /// A message behind it, of the same key and topic, has been delivered.
     pub overtaken: bool,
 }
 

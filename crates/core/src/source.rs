@@ -57,6 +57,11 @@ pub trait Source: Send {
         None
     }
 
+    /// What the database calls the transaction of the last row; none where the log does not tell.
+    fn transaction(&self) -> Option<String> {
+        None
+    }
+
     /// Where the log ends, as far as its server told, in bytes; none where a log is not counted in bytes.
     fn end(&self) -> Option<u64> {
         None

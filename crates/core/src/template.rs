@@ -65,6 +65,11 @@ impl Place {
                 text.trim()
             ));
         }
+        if !path.is_empty() && Role::named(&column).is_some_and(|role| !role.may_hold_json()) {
+            return Err(format!(
+                "column {column} holds no JSON, so it has no members; {{payload.customer.id}} names one of the payload"
+            ));
+        }
         Ok(Place {
             column,
             path,
@@ -96,6 +101,11 @@ impl Place {
             column: self.column.clone(),
             columns: known.cloned().collect(),
         })
+    }
+
+    /// From the column's JSON to the member; empty if all of the column is meant.
+    pub(crate) fn path(&self) -> &[String] {
+        &self.path
     }
 
     pub(crate) fn cell<'r>(&self, row: &'r Row) -> &'r Value {
@@ -251,6 +261,14 @@ impl Template {
             (text, true) => Some(text),
             _ => None,
         }
+    }
+
+    /// What stands in it beside its places, last resorts included.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Literal(text) => Some(text.as_str()),
+            Part::First(_, last) => last.as_deref(),
+        })
     }
 
     /// What every text that a row makes of it begins with, and whether that is all of it.

@@ -13,6 +13,7 @@ pub use made::Maker;
 pub use portion::{Held, portions, read, rows};
 
 use headwater_core::dead_letter::Entry;
+use headwater_core::route::legal;
 use headwater_sink::Error;
 use headwater_sink::kafka::{Back, Since, Stored};
 
@@ -21,6 +22,11 @@ pub async fn letters(back: &Back, pipeline: &str, asked: &[String]) -> Result<Le
     let letters = Letters::of(pipeline, asked);
     let reading = back.read(Since::Time(None), letters, put).await?;
     Ok(reading.into)
+}
+
+/// The topic that lacks a letter's event. No topic has an illegal name: what matters then is where its route leads today.
+pub fn lacking(named: Option<&str>) -> Option<&str> {
+    named.filter(|topic| legal(topic).is_ok())
 }
 
 fn put(letters: &mut Letters, stored: &Stored<'_>) {

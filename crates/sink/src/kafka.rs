@@ -1,7 +1,8 @@
 //! Messages to Kafka, and reports of what became of them.
 //!
 //! In: messages, each with its ticket. Out: one report a message, in the order in which Kafka answers.
-//! Rule: nothing is kept of a message after `send` but its ticket, its id and its topic; librdkafka has the copy, also of a refused one.
+//! Rule: nothing is kept of a message after `send` but its ticket, its id, its topic and a digest of its key; librdkafka has the copy, also of
+//! a refused one.
 //! Rule: a message that the broker may refuse travels alone, by a producer of its own. Behind a refused one nothing is sent before
 //! the caller has heard of it, and then only if it goes on behind refusals of this kind.
 //! Rule: works inside a tokio runtime. After an error, or a refusal that it does not go on behind, it is to be dropped; dropping
@@ -78,6 +79,8 @@ struct Sent {
     ticket: Ticket,
     id: Id,
     topic: Arc<str>,
+    /// A digest of its key, if it has one and the caller goes on behind refusals.
+    key: Option<u64>,
     content: Content,
 }
 
@@ -86,8 +89,7 @@ struct Sent {
 struct Suspects {
     /// Some batch was too large.
     too_large: bool,
-    /// The numbers of their tickets, and their ids.
-    members: Vec<(u64, Id)>,
+    members: Vec<Sent>,
 }
 
 /// Whether messages are sent, or given back until the next report.
@@ -138,8 +140,8 @@ impl Kafka {
         topic::make(&self.client, topic).await
     }
 
-    fn goes_on_behind(&self, kind: Kind) -> bool {
-        self.client.settings.passing.lets_pass(kind)
+    fn goes_on_behind(&self, kind: Kind, topic: &str) -> bool {
+        self.client.settings.passing.lets_pass(kind, topic)
     }
 
     fn break_off(&mut self, error: Error) -> Error {
@@ -152,8 +154,8 @@ impl Kafka {
     }
 
     /// The caller hears of a refusal.
-    fn told(&mut self, kind: Kind) {
-        if !self.goes_on_behind(kind) {
+    fn told(&mut self, kind: Kind, topic: &str) {
+        if !self.goes_on_behind(kind, topic) {
             self.broken.get_or_insert_with(after_a_refusal);
         } else if self.gate == Gate::Untold {
             self.gate = Gate::Open;
@@ -189,8 +191,8 @@ impl Sink for Kafka {
     async fn next_report(&mut self) -> Result<Report, Error> {
         loop {
             if let Some(report) = self.ready.pop_front() {
-                if let Report::Refused(_, _, refusal) = &report {
-                    self.told(refusal.kind);
+                if let Report::Refused(_, message, refusal) = &report {
+                    self.told(refusal.kind, &message.address.topic);
                 }
                 return Ok(report);
             }

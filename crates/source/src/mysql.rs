@@ -351,6 +351,10 @@ impl Source for Log {
         self.rows.committed_at()
     }
 
+    fn transaction(&self) -> Option<String> {
+        self.rows.transaction()
+    }
+
     /// The server may be another than the record's was.
     fn identity(&self) -> serde_json::Value {
         serde_json::to_value(&self.identity).unwrap_or_default()

@@ -344,6 +344,10 @@ impl Source for Log {
         self.rows.committed_at()
     }
 
+    fn transaction(&self) -> Option<String> {
+        self.rows.transaction()
+    }
+
     fn end(&self) -> Option<u64> {
         let seen = self.watch.as_ref().map_or(Lsn(0), Watch::end);
         Some(seen.max(self.rows.last_mark()).0)

@@ -136,7 +136,7 @@ async fn stands_before(scene: &mut Scene<'_, impl Outbox>, format: &Format, case
     // THEN each start ends with code 3, and says which row and why
     let about = format!("{} {}", case.column, case.expression);
     let id = match case.column {
-        "id" => "with id (null)".to_owned(),
+        "id" => "with id without-id-".to_owned(),
         _ => odd.id.to_string(),
     };
     for _ in 0..2 {

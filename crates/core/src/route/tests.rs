@@ -384,6 +384,19 @@ fn a_column_of_headers_is_spread_out() {
         ]))
     );
     assert_eq!(spread(Value::Null), Ok(pairs(&[("a", "ours")])));
+    let inner = |value| {
+        let place = Place::parse("payload.meta").expect("a place");
+        headers(
+            route("t", "").with_headers_from(place),
+            &row(&[("payload", text(value))]),
+        )
+    };
+    let told = pairs(&[("a", "b")]);
+    assert_eq!(inner(r#"{"x": 1, "meta": {"a": "b"}}"#), Ok(told));
+    assert_eq!(inner(r#"{"meta": null}"#), Ok(Vec::new()));
+    assert_eq!(inner("{}"), Ok(Vec::new()));
+    let none = inner(r#"{"meta": 1}"#).expect_err("bad");
+    assert!(none.starts_with("bad_payload: column payload.meta is JSON but no object"));
     for (value, says) in [
         (
             text("[1]"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headwater_core::band::ShortId;
 
-use crate::dead_letters::Stand;
+use crate::dead_letters::{Stand, lacking};
 
 /// The events of open letters, each with the topics that lack it; none: whichever it leads to.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl Unsent {
         let mut unsent = Unsent::default();
         for stand in open {
             let topics = unsent.events.entry(ShortId::of(&stand.event_id));
-            let topic = stand.topic.as_deref().map(Arc::from);
+            let topic = lacking(stand.topic.as_deref()).map(Arc::from);
             topics.or_default().push(topic);
         }
         unsent
@@ -64,11 +64,12 @@ mod tests {
             stand("a", Some("t")),
             stand("a", Some("u")),
             stand("b", None),
+            stand("d", Some("no topic")),
         ];
         let unsent = Unsent::of(open.iter());
         let has = |id, topic| unsent.has(ShortId::of(id), topic);
         assert!(has("a", Some("t")) && has("a", Some("u")) && has("a", None));
         assert!(!has("a", Some("v")) && !has("c", None));
-        assert!(has("b", Some("v")));
+        assert!(has("b", Some("v")) && has("d", Some("v")));
     }
 }

@@ -56,9 +56,14 @@ impl Config {
         let filter = route::filter(&mut written);
         let routes = route::routes(&mut written, name.as_deref(), source.as_ref());
         let unrouted = route::unrouted(&mut written);
-        let failure = failure::check(&mut written, name.as_deref());
         let sink = sink::check(&mut written);
         let position = sink::position(&mut written, sink.as_ref().map(|sink| &sink.kind));
+        let others = failure::Others {
+            routes: &routes,
+            sink: sink.as_ref().map(|sink| &sink.kind),
+            position: position.as_ref(),
+        };
+        let failure = failure::check(&mut written, name.as_deref(), &others);
         let admin = admin::check(&mut written);
         let log = log(&mut written);
         let told = written.told();

@@ -24,8 +24,10 @@ pub async fn definition(database: &Database) -> Result<Arc<Table>, Error> {
     }
 }
 
-/// An error only if the database told its columns, and one is missing.
+/// Of columns an error only if the database told them, and one is missing.
 pub async fn fit(config: &Config, database: &Database) -> Result<(), ConfigError> {
+    // What is wrong with them whatever the table is like.
+    super::routes(config)?;
     let asked = tokio::time::timeout(PATIENCE, definition(database)).await;
     let Ok(Ok(table)) = asked else {
         return Ok(());

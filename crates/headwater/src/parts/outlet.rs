@@ -1,16 +1,15 @@
 //! Where a configuration's messages and positions go.
 
+mod login;
 mod replay;
+mod settings;
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use headwater_core::failure;
 use headwater_core::ledger::Ticket;
 use headwater_core::message::Message;
-use headwater_core::pattern::Pattern;
 use headwater_core::positions::{Positions, Record};
 use headwater_core::rights::Rights;
 use headwater_core::route::Topics;
@@ -23,10 +22,10 @@ use headwater_sink::Stdout;
 use headwater_sink::kafka::{self, Made};
 use headwater_sink::{Error, FilePositions, Finding, Form, Kafka, KafkaPositions};
 
-use crate::config::{
-    self, Compression, Config, ConfigError, KafkaTlsMode, PasswordLogin, PositionStore, Sasl,
-    SaslMechanism, SinkKind, TokenLogin,
-};
+use login::{Login, logging_in};
+use settings::settings;
+
+use crate::config::{self, Config, ConfigError, PositionStore, SinkKind};
 use crate::pipeline::Destination;
 
 /// How long `check` waits for the broker.
@@ -118,20 +117,6 @@ enum Kind {
     Stdout,
 }
 
-enum Login {
-    Password(PasswordLogin),
-    Token(kafka::Grant),
-}
-
-impl Login {
-    fn new(sasl: &Sasl) -> Result<Login, ConfigError> {
-        Ok(match sasl {
-            Sasl::Password(login) => Login::Password(login.clone()),
-            Sasl::Token(login) => Login::Token(grant(login)?),
-        })
-    }
-}
-
 impl Outlet {
     pub fn new(config: &Config) -> Result<Outlet, ConfigError> {
         Ok(Outlet {
@@ -214,10 +199,7 @@ impl Outlet {
             return None;
         };
         let mut settings = settings.clone();
-        settings.sasl = sasl.as_ref().map(|sasl| match sasl {
-            Login::Password(login) => with_password(login, String::new()),
-            Login::Token(grant) => kafka::Sasl::Token(grant.clone()),
-        });
+        settings.sasl = sasl.as_ref().map(Login::without_secret);
         Some(kafka::rights(&settings, topics, self.positions_topic()))
     }
 
@@ -294,135 +276,6 @@ impl Destination for Outlet {
 
 fn boxed(error: Error) -> Box<dyn Trouble> {
     Box::new(error)
-}
-
-fn new_topics(rule: &config::TopicRule) -> kafka::NewTopics {
-    let number = |number: Option<u32>| number.and_then(|it| i32::try_from(it).ok());
-    kafka::NewTopics {
-        pattern: Pattern::parse(&rule.pattern),
-        partitions: number(rule.partitions),
-        replication: number(rule.replication),
-        settings: rule.settings.clone(),
-    }
-}
-
-/// A property that would break a promise is refused with its line.
-fn settings(config: &Config, kafka: &config::Kafka) -> Result<kafka::Settings, ConfigError> {
-    let bound = super::bound(config);
-    let mut properties = Vec::new();
-    for property in &kafka.properties {
-        let config::Property { name, value } = property.value();
-        if let Some(reason) = kafka::forbidden(name) {
-            return Err(property.problem(format!("may not be set: {reason}")));
-        }
-        properties.push((name.clone(), value.expose().to_owned()));
-    }
-    Ok(kafka::Settings {
-        brokers: kafka.brokers.clone(),
-        client_id: format!("headwater-{}", config.name()),
-        compression: match kafka.compression {
-            Compression::None => "none",
-            Compression::Gzip => "gzip",
-            Compression::Snappy => "snappy",
-            Compression::Lz4 => "lz4",
-            Compression::Zstd => "zstd",
-        }
-        .into(),
-        linger: kafka.linger,
-        max_messages: bound.messages,
-        max_bytes: bound.bytes,
-        create_topics: kafka.create_topics,
-        topics: kafka.topics.iter().map(new_topics).collect(),
-        passing: passing(config),
-        tls: kafka.tls.as_ref().map(tls),
-        sasl: None,
-        properties,
-    })
-}
-
-/// The kinds that become letters; and where any does, a letter that is too large is cut, whatever becomes of other messages.
-fn passing(config: &Config) -> kafka::Passing {
-    let mut kinds: Vec<failure::Kind> = config.failure().policy.kinds().collect();
-    if !kinds.is_empty() {
-        kinds.push(failure::Kind::TooLarge);
-    }
-    kafka::Passing::of(&kinds)
-}
-
-fn tls(tls: &config::KafkaTls) -> kafka::Tls {
-    kafka::Tls {
-        verify: match tls.mode {
-            KafkaTlsMode::Require => kafka::Verify::Nothing,
-            KafkaTlsMode::VerifyCa => kafka::Verify::Authority,
-            KafkaTlsMode::VerifyFull => kafka::Verify::Name,
-        },
-        ca: tls.ca.clone(),
-        identity: tls
-            .identity
-            .clone()
-            .map(|(cert, key)| kafka::Identity { cert, key }),
-    }
-}
-
-/// The settings with the login as it is now.
-async fn logging_in(
-    settings: &kafka::Settings,
-    sasl: Option<&Login>,
-) -> Result<kafka::Settings, Error> {
-    let mut settings = settings.clone();
-    settings.sasl = match sasl {
-        None => None,
-        Some(Login::Password(login)) => Some(password(login).await?),
-        Some(Login::Token(grant)) => Some(kafka::Sasl::Token(grant.clone())),
-    };
-    Ok(settings)
-}
-
-async fn password(login: &PasswordLogin) -> Result<kafka::Sasl, Error> {
-    let (username, password) = (&login.username, login.password.clone());
-    // A command may take its time.
-    let read = tokio::task::spawn_blocking(move || password.read("sink.sasl.password"));
-    let read = read.await.map_err(|error| {
-        Error::transient(format!("reading the password for Kafka broke off: {error}"))
-    })?;
-    let password = read.map_err(|why| {
-        Error::fatal(
-            format!("the password of Kafka's user {username} cannot be had: {why}"),
-            "mend that, then start again",
-        )
-    })?;
-    let password = password.map_or_else(String::new, |secret| secret.expose().to_owned());
-    Ok(with_password(login, password))
-}
-
-fn with_password(login: &PasswordLogin, password: String) -> kafka::Sasl {
-    kafka::Sasl::Password {
-        mechanism: match login.mechanism {
-            SaslMechanism::Plain => kafka::Mechanism::Plain,
-            SaslMechanism::ScramSha256 => kafka::Mechanism::ScramSha256,
-            SaslMechanism::ScramSha512 => kafka::Mechanism::ScramSha512,
-        },
-        username: login.username.clone(),
-        password,
-    }
-}
-
-/// An address that cannot be asked, or not safely, is refused with its line.
-fn grant(login: &TokenLogin) -> Result<kafka::Grant, ConfigError> {
-    let endpoint = kafka::Endpoint::parse(login.endpoint.value());
-    let secret = login.secret.clone();
-    let read = move || match secret.read("sink.sasl.client_secret") {
-        Ok(secret) => Ok(secret.map_or_else(String::new, |secret| secret.expose().to_owned())),
-        Err(why) => Err(why.to_string()),
-    };
-    Ok(kafka::Grant {
-        endpoint: endpoint.map_err(|why| login.endpoint.problem(why))?,
-        ca: login.ca.clone(),
-        client_id: login.client_id.clone(),
-        secret: Arc::new(read),
-        scope: login.scope.clone(),
-        extensions: login.extensions.clone(),
-    })
 }
 
 /// For people on a terminal, for programs elsewhere.

@@ -23,11 +23,11 @@ pub fn replayer(config: &Config, id: &str, topic: Option<&str>) -> Result<Prepar
     Ok(preparer.choosing(filter(config)?, config.unrouted()))
 }
 
-/// The same for one route alone, by its number, which is counted from 1.
+/// The same for one route alone, by its number, which is counted from 1. What it does not take is skipped.
 pub fn replayer_of(config: &Config, id: &str, number: usize) -> Result<Preparer, ConfigError> {
     let routes = routes(config)?.into_iter();
     let route = routes.skip(number.saturating_sub(1)).take(1);
     let route = route.map(|route| route.with_header(HEADER, Template::literal(id)));
     let preparer = Preparer::new(outbox(), encoder(config)?, route.collect());
-    Ok(preparer.choosing(filter(config)?, Unrouted::Fail))
+    Ok(preparer.choosing(filter(config)?, Unrouted::Skip))
 }

@@ -9,11 +9,9 @@ use uuid::Uuid;
 
 use crate::config::{self, Condition, Config, ConfigError, Database, KeyFormat, Located};
 
-/// In the order in which they were written, numbered from 1.
+/// In the order in which they were written.
 pub fn routes(config: &Config) -> Result<Vec<Route>, ConfigError> {
-    let routes = config.routes().iter().zip(1..);
-    let routes = routes.map(|(it, number)| Ok(route(config, it)?.numbered(number)));
-    routes.collect()
+    config.routes().iter().map(|it| route(config, it)).collect()
 }
 
 pub fn filter(config: &Config) -> Result<Filter, ConfigError> {

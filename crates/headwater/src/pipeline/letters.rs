@@ -30,38 +30,40 @@ pub struct Letters {
 /// A row under way, shared by its messages.
 #[derive(Debug)]
 pub struct Subject {
-    row: Row,
-    roles: Roles,
+    pub row: Row,
+    pub roles: Roles,
     /// The last position before its transaction.
-    position: Arc<str>,
+    pub position: Arc<str>,
+    /// What the database calls its transaction.
+    pub transaction: Option<String>,
 }
 
 /// What the dead letter of a message will be made of.
 #[derive(Debug, Clone)]
 pub struct Seed {
     subject: Arc<Subject>,
-    /// Counted from 1; none if it failed before any route.
-    route: Option<usize>,
-    /// The message is a letter already, and this is why.
-    cause: Option<Cause>,
+    of: Of,
 }
 
 #[derive(Debug, Clone)]
-struct Cause {
-    failure: Failure,
-    topic: Option<Arc<str>>,
-    key: Option<Bytes>,
-    out_of_order: bool,
+enum Of {
+    /// The event's, of the route with this number.
+    Message(usize),
+    /// A letter already, and this is why.
+    Letter(Unpublished),
 }
 
 /// A row that cannot be published through one route, or through none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unpublished {
+    /// Counted from 1; none if it failed before any route.
     pub route: Option<usize>,
     /// The address, as far as it could be made.
     pub topic: Option<Arc<str>>,
     pub key: Option<Bytes>,
     pub failure: Failure,
+    /// Later messages of its key were delivered.
+    pub out_of_order: bool,
 }
 
 impl Unpublished {
@@ -71,19 +73,12 @@ impl Unpublished {
             topic: None,
             key: None,
             failure,
+            out_of_order: false,
         }
     }
 }
 
 impl Subject {
-    pub fn new(row: Row, roles: Roles, position: Arc<str>) -> Subject {
-        Subject {
-            row,
-            roles,
-            position,
-        }
-    }
-
     /// What it holds in memory, about.
     fn size(&self) -> usize {
         let size = |cell: &Value| match cell {
@@ -99,8 +94,7 @@ impl Seed {
     pub fn new(subject: &Arc<Subject>, route: usize) -> Seed {
         Seed {
             subject: Arc::clone(subject),
-            route: Some(route),
-            cause: None,
+            of: Of::Message(route),
         }
     }
 
@@ -111,33 +105,20 @@ impl Seed {
 
     /// The kind of failure, if the message is a letter.
     pub fn kind(&self) -> Option<Kind> {
-        self.cause.as_ref().map(|cause| cause.failure.kind)
+        match &self.of {
+            Of::Message(_) => None,
+            Of::Letter(row) => Some(row.failure.kind),
+        }
     }
 }
 
 impl Letters {
     /// The letter of a row, and what a smaller one can be made of.
     pub fn of_row(&self, subject: &Arc<Subject>, row: Unpublished) -> (Message, Seed) {
-        self.make(subject, row, false)
-    }
-
-    fn make(
-        &self,
-        subject: &Arc<Subject>,
-        row: Unpublished,
-        out_of_order: bool,
-    ) -> (Message, Seed) {
-        let cause = Cause {
-            failure: row.failure,
-            topic: row.topic,
-            key: row.key,
-            out_of_order,
-        };
-        let letter = self.write(subject, row.route, &cause, None);
+        let letter = self.write(subject, &row, None);
         let seed = Seed {
             subject: Arc::clone(subject),
-            route: row.route,
-            cause: Some(cause),
+            of: Of::Letter(row),
         };
         (letter, seed)
     }
@@ -150,46 +131,42 @@ impl Letters {
         failure: &Failure,
         out_of_order: bool,
     ) -> Option<(Message, Seed)> {
-        if let Some(cause) = &seed.cause {
-            let smaller = |limit: &&usize| **limit < message.size();
-            let limit = LIMITS.iter().find(smaller);
-            let limit = limit.filter(|_| failure.kind == Kind::TooLarge)?;
-            let letter = self.write(&seed.subject, seed.route, cause, Some(*limit));
-            return (letter.size() < message.size()).then_some((letter, seed));
-        }
-        if !self.policy.makes_letters(failure.kind) {
-            return None;
-        }
+        let route = match &seed.of {
+            Of::Message(route) => *route,
+            Of::Letter(row) => {
+                let smaller = |limit: &&usize| **limit < message.size();
+                let limit = LIMITS.iter().find(smaller);
+                let limit = limit.filter(|_| failure.kind == Kind::TooLarge)?;
+                let letter = self.write(&seed.subject, row, Some(*limit));
+                return (letter.size() < message.size()).then_some((letter, seed));
+            }
+        };
         let row = Unpublished {
-            route: seed.route,
+            route: Some(route),
             topic: Some(Arc::clone(&message.address.topic)),
             key: message.address.key.clone(),
             failure: failure.clone(),
+            out_of_order,
         };
-        Some(self.make(&seed.subject, row, out_of_order))
+        let makes = self.policy.makes_letters(failure.kind);
+        makes.then(|| self.of_row(&seed.subject, row))
     }
 
-    fn write(
-        &self,
-        subject: &Subject,
-        route: Option<usize>,
-        cause: &Cause,
-        limit: Option<usize>,
-    ) -> Message {
+    fn write(&self, subject: &Subject, row: &Unpublished, limit: Option<usize>) -> Message {
         let around = Surroundings {
             name: &self.name,
             to: &self.topic,
             position: &subject.position,
-            transaction: Some(&subject.position),
+            transaction: subject.transaction.as_deref(),
             time: Instant(clock::micros()),
             version: env!("CARGO_PKG_VERSION"),
-            route,
-            topic: cause.topic.as_deref(),
-            key: cause.key.as_deref(),
+            route: row.route,
+            topic: row.topic.as_deref(),
+            key: row.key.as_deref(),
             limit,
-            out_of_order: cause.out_of_order,
+            out_of_order: row.out_of_order,
         };
-        letter(&subject.row, &subject.roles, &cause.failure, &around)
+        letter(&subject.row, &subject.roles, &row.failure, &around)
     }
 }
 
@@ -212,6 +189,8 @@ impl Seeds {
     }
 
     pub fn is_letter(&self, number: u64) -> bool {
-        self.0.get(&number).is_some_and(|seed| seed.cause.is_some())
+        self.0
+            .get(&number)
+            .is_some_and(|seed| seed.kind().is_some())
     }
 }

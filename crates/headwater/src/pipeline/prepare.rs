@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use headwater_core::dead_letter::event_id;
 use headwater_core::disposition::{Disposition, Skip, classify, is_sentinel, skipped};
-use headwater_core::event::{Event, MissingColumns, Outbox, Role, Roles};
+use headwater_core::event::{Event, MissingColumns, Outbox, Roles};
 use headwater_core::failure::{Failure, Kind};
 use headwater_core::filter::{Filter, Rule};
 use headwater_core::message::{Address, Id, Message};
 use headwater_core::route::{Route, Unrouted};
-use headwater_core::row::{Row, Table, Value};
+use headwater_core::row::{Row, Table};
 use headwater_core::template::NoColumn;
 use headwater_encode::Encoder;
 
@@ -28,7 +29,7 @@ pub enum Outcome {
     /// Skipped too, by a rule of the user's.
     Filtered(Rule),
     Fail {
-        /// The row's id, as far as it has one.
+        /// The row's id, as its dead letters have it.
         id: String,
         failure: Failure,
     },
@@ -39,11 +40,19 @@ pub enum Outcome {
 pub enum Piece {
     /// The route's number, counted from 1.
     Message(usize, Message),
-    /// The row's id, as far as it has one.
+    /// The row's id, as its dead letters have it.
     Failed(String, Unpublished),
 }
 
 impl Piece {
+    /// The event's id.
+    pub fn id(&self) -> &str {
+        match self {
+            Piece::Message(_, message) => &message.id,
+            Piece::Failed(id, _) => id,
+        }
+    }
+
     pub fn into_message(self) -> Option<Message> {
         match self {
             Piece::Message(_, message) => Some(message),
@@ -175,7 +184,10 @@ impl Preparer {
         for (index, route) in self.routes.iter_mut().enumerate() {
             match route.address(row) {
                 Ok(address) => self.addresses.extend(address.map(|it| (index + 1, it))),
-                Err(failure) => into.push(unpublished(&event, index + 1, None, failure)),
+                Err(failure) => {
+                    let address = route.beginnings(row);
+                    into.push(unpublished(&event, index + 1, address, failure));
+                }
             }
         }
         if self.addresses.is_empty() && into.is_empty() {
@@ -239,7 +251,7 @@ impl Preparer {
     /// The row's id, as a message or a failure of it tells it; of a table that is bound already.
     pub fn id_of(&self, row: &Row) -> Option<String> {
         let (_, roles) = self.bound.as_ref()?;
-        Some(id(row, roles))
+        Some(event_id(row, roles))
     }
 
     fn bind(&mut self, table: &Arc<Table>) -> Result<(), Misfit> {
@@ -282,29 +294,32 @@ fn encode(
             };
             Piece::Message(number, message)
         }
-        Err(failure) => unpublished(event, number, Some(address), failure.clone()),
+        Err(failure) => {
+            let Address { topic, key, .. } = address;
+            unpublished(event, number, (Some(topic), key), failure.clone())
+        }
     }));
 }
 
 fn unpublished(
     event: &Event<'_>,
     number: usize,
-    address: Option<Address>,
+    (topic, key): (Option<Arc<str>>, Option<Bytes>),
     failure: Failure,
 ) -> Piece {
-    let (topic, key) = address.map_or((None, None), |it| (Some(it.topic), it.key));
     let row = Unpublished {
         route: Some(number),
         topic,
         key,
         failure,
+        out_of_order: false,
     };
     Piece::Failed(event.id.to_string(), row)
 }
 
 fn failed(row: &Row, roles: &Roles, failure: Failure) -> Outcome {
     Outcome::Fail {
-        id: id(row, roles),
+        id: event_id(row, roles),
         failure,
     }
 }
@@ -315,49 +330,4 @@ fn unrouted(event: &Event<'_>) -> Failure {
         &*event.event_type, &*event.namespace
     );
     Failure::new(Kind::Unroutable, why)
-}
-
-/// The id of a row that may lack anything.
-fn id(row: &Row, roles: &Roles) -> String {
-    match roles.cell(row, Role::Id) {
-        Value::Text(text) => text.to_string(),
-        Value::Uuid(bytes) => uuid::Uuid::from_bytes(*bytes).to_string(),
-        // As the message says it: MariaDB's log does not tell a uuid from other 16 bytes.
-        other @ Value::Bytes(bytes) => match uuid::Uuid::from_slice(bytes) {
-            Ok(uuid) => uuid.to_string(),
-            Err(_) => format!("({})", other.kind()),
-        },
-        other => format!("({})", other.kind()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_has_one_id_whatever_its_column_is_made_of() {
-        let table = Arc::new(Table {
-            schema: "eventlog".into(),
-            name: "events".into(),
-            columns: Role::ALL.map(|role| role.name().to_owned()).to_vec(),
-        });
-        let roles = Outbox::ekbatan().bind(&table).unwrap();
-        let told = |value: Value| {
-            let mut cells = vec![Value::Null; Role::ALL.len()];
-            cells[0] = value;
-            let row = Row {
-                table: Arc::clone(&table),
-                change: headwater_core::row::Change::Insert,
-                cells,
-            };
-            id(&row, &roles)
-        };
-        let text = "01010101-0101-0101-0101-010101010101";
-        assert_eq!(told(Value::Text(text.into())), text);
-        assert_eq!(told(Value::Uuid([1; 16])), text);
-        assert_eq!(told(Value::Bytes(Bytes::from_static(&[1; 16]))), text);
-        assert_eq!(told(Value::Bytes(Bytes::from_static(&[1; 15]))), "(bytes)");
-        assert_eq!(told(Value::Null), "(null)");
-    }
 }

@@ -141,7 +141,7 @@ where
                     }
                 }
                 item = listen(source, reading) => match item {
-                    Ok(item) => self.read(item, source.committed_at()),
+                    Ok(item) => self.read(item, source),
                     Err(trouble) => Err(lost(trouble)),
                 },
                 now = self.ticks.next() => {
@@ -167,13 +167,13 @@ where
         source.confirm(position).await.map_err(lost)
     }
 
-    fn read(&mut self, item: Item<P>, committed: Option<i64>) -> Result<(), Ended> {
+    fn read<S: Source<Position = P>>(&mut self, item: Item<P>, source: &S) -> Result<(), Ended> {
         match item {
             Item::Row(row) => {
                 self.inside = true;
                 self.ticks.rouse();
-                self.shown.reading(committed);
-                self.prepare(row)?;
+                self.shown.reading(source.committed_at());
+                self.prepare(row, source)?;
                 self.push()
             }
             Item::Mark(position) => {

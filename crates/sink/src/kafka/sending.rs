@@ -1,8 +1,10 @@
 //! How a message is handed to librdkafka: together with others, or alone.
 
+use std::hash::{DefaultHasher, Hasher as _};
+
 use headwater_core::failure::Kind;
 use headwater_core::ledger::Ticket;
-use headwater_core::message::Message;
+use headwater_core::message::{Address, Message};
 use headwater_core::sink::{Refusal, Report, Unsent};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::message::{Header, OwnedHeaders};
@@ -54,10 +56,13 @@ impl Kafka {
     }
 
     fn note(&mut self, message: Message, ticket: Ticket) {
+        let Address { topic, key, .. } = message.address;
+        let key = key.filter(|_| self.client.settings.passing.lets_any_pass());
         self.sent.insert(Sent {
             ticket,
             id: message.id,
-            topic: message.address.topic,
+            topic,
+            key: key.map(|key| digest(&key)),
             content: message.content,
         });
     }
@@ -105,7 +110,8 @@ impl Kafka {
         kind: Kind,
         why: String,
     ) -> Result<(), Unsent<Error>> {
-        if !self.goes_on_behind(kind) && !self.sent.is_empty() {
+        let passes = self.goes_on_behind(kind, &message.address.topic);
+        if !passes && !self.sent.is_empty() {
             return Err(Unsent::Later(message, ticket));
         }
         self.refuse(message, ticket, kind, why);
@@ -128,11 +134,20 @@ impl Kafka {
 
     /// The message with this number is lost to this run.
     pub(super) fn failed(&mut self, code: Code, topic: &str) -> Error {
-        let error = self.client.trouble().unwrap_or_else(|| {
-            verdict::error(code, Doing::Writing(topic), self.client.tools(), "")
-        });
+        let trouble = self.client.trouble();
+        let error = trouble.unwrap_or_else(|| self.error(code, topic));
         self.break_off(error)
     }
+
+    pub(super) fn error(&self, code: Code, topic: &str) -> Error {
+        verdict::error(code, Doing::Writing(topic), self.client.tools(), "")
+    }
+}
+
+fn digest(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(key);
+    hasher.finish()
 }
 
 fn hand_over(producer: &Producer, message: &Message, number: usize) -> Result<(), KafkaError> {

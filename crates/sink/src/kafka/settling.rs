@@ -9,15 +9,14 @@ use headwater_core::failure::Kind;
 use headwater_core::ledger::Ticket;
 use headwater_core::message::Message;
 use headwater_core::sink::Report;
-use headwater_core::trouble::Trouble as _;
 use rdkafka::error::RDKafkaErrorCode as Code;
 use tokio::task::JoinError;
 use tracing::warn;
 
 use super::contact::{Outcome, Returned};
 use super::doubt::{self, Rules};
-use super::topics::{Found, Topic};
-use super::verdict::{self, Doing, Verdict};
+use super::topics::Found;
+use super::verdict::{self, Verdict};
 use super::{Gate, Kafka, Sent, Suspects, size};
 use crate::Error;
 
@@ -34,7 +33,8 @@ impl Kafka {
                 self.sent.remove(number);
                 if self.client.stopped_behind_another(code) {
                     self.gate = Gate::Shut;
-                } else if code == Code::InvalidDifferentRecord && self.goes_on_behind(Kind::Refused)
+                } else if code == Code::InvalidDifferentRecord
+                    && self.goes_on_behind(Kind::Refused, &topic)
                 {
                     self.begin_to_suspect(&topic);
                 } else {
@@ -60,14 +60,16 @@ impl Kafka {
         }
     }
 
-    /// It has arrived, also in front of those before it in its topic that were refused.
+    /// It has arrived, also in front of those before it of its key that were refused.
     fn overtake(&mut self, sent: &Sent) {
         let Some(suspects) = self.suspects.get(&sent.topic) else {
             return;
         };
-        for (number, id) in &suspects.members {
-            if *number < sent.ticket.number() {
-                self.client.settings.passing.overtake(&sent.topic, id);
+        for member in &suspects.members {
+            let is_before = member.ticket.number() < sent.ticket.number();
+            if is_before && member.key.is_some() && member.key == sent.key {
+                let passing = &self.client.settings.passing;
+                passing.overtake(&sent.topic, &member.id);
             }
         }
     }
@@ -76,19 +78,17 @@ impl Kafka {
         let (kind, code) = (returned.kind, returned.code);
         let sent = self.sent.remove(number);
         let alone = self.gate == Gate::Alone;
-        if self.goes_on_behind(kind) && !alone {
+        if self.goes_on_behind(kind, &sent.topic) && !alone {
             return self.suspect(sent, code);
         }
         self.gate = Gate::Shut;
-        if verdict::is_excusable(code) && !self.goes_on_behind(kind) {
-            self.failed(code, &sent.topic);
-            return;
-        }
         let (message, ticket) = whole(sent, returned);
         if alone {
             self.gate = Gate::Untold;
             self.refused_alone(message, ticket, kind, code);
-        } else if doubt::travelled_alone(&message, &self.client.settings) {
+        } else if verdict::is_of_each(code)
+            || doubt::travelled_alone(&message, &self.client.settings)
+        {
             let why = self.why(&message, kind, code);
             self.refuse(message, ticket, kind, why);
         } else {
@@ -99,11 +99,15 @@ impl Kafka {
     fn refused_alone(&mut self, message: Message, ticket: Ticket, kind: Kind, code: Code) {
         let topic = Arc::clone(&message.address.topic);
         let why = self.why(&message, kind, code);
+        let settings = &self.client.settings;
+        let passing = &settings.passing;
+        // What is refused by the rules that are known tells nothing of others.
+        let rules = self.topics.rules(&topic);
+        if !rules.may_refuse(&message, settings.batch_limit()) {
+            passing.stay_wary(&topic);
+        }
         if code == Code::TopicAuthorizationFailed {
-            self.client
-                .settings
-                .passing
-                .deny(&topic, &why.as_str().into());
+            passing.deny(&topic, &why.as_str().into());
         }
         self.refuse(message, ticket, kind, why);
         // Its rules may have changed, or a right was taken away.
@@ -112,9 +116,8 @@ impl Kafka {
 
     fn why(&self, message: &Message, kind: Kind, code: Code) -> String {
         let topic = &message.address.topic;
-        if verdict::is_excusable(code) {
-            return verdict::error(code, Doing::Writing(topic), self.client.tools(), "")
-                .to_string();
+        if verdict::is_of_each(code) {
+            return self.error(code, topic).to_string();
         }
         let rules = self.topics.rules(topic);
         doubt::why_refused(message, kind, rules).unwrap_or_else(|| {
@@ -125,26 +128,23 @@ impl Kafka {
 
     /// In a batch whose refusal was not foreseen, and that the run ends with.
     fn suspect(&mut self, sent: Sent, code: Code) {
-        let topic = sent.topic;
+        let topic = Arc::clone(&sent.topic);
+        if code == Code::TopicAuthorizationFailed {
+            let why = self.error(code, &topic).to_string();
+            self.client.settings.passing.deny(&topic, &why.into());
+        } else {
+            self.client.settings.passing.suspect(&topic, &sent.id);
+        }
         let suspects = self.begin_to_suspect(&topic);
         suspects.too_large |= verdict::delivery(code) == Verdict::Refuse(Kind::TooLarge);
-        suspects
-            .members
-            .push((sent.ticket.number(), sent.id.clone()));
-        let passing = &self.client.settings.passing;
-        if code == Code::TopicAuthorizationFailed {
-            let doing = Doing::Writing(&topic);
-            let why = verdict::error(code, doing, self.client.tools(), "").to_string();
-            passing.deny(&topic, &why.into());
-        } else {
-            passing.suspect(&topic, &sent.id);
-        }
+        suspects.members.push(sent);
     }
 
     /// The run goes on until the topic's rules are known, so that all who are to be suspected come back.
     fn begin_to_suspect(&mut self, topic: &Arc<str>) -> &mut Suspects {
         self.gate = Gate::Shut;
         if !self.suspects.contains_key(topic) {
+            self.client.settings.passing.refuse_batch(topic);
             self.topics.ask_rules(topic);
         }
         self.suspects.entry(Arc::clone(topic)).or_default()
@@ -186,9 +186,7 @@ impl Kafka {
                 self.topics.found(topic, state);
                 return self.ready.push_back(Report::Room);
             }
-            Ok(Found::Topic(topic, Err(error))) if self.denies(&error) => {
-                return self.denied(topic, &error);
-            }
+            Ok(Found::Closed(topic, why)) => return self.closed(&topic, &why),
             Ok(Found::Rules(topic, Ok(rules))) => return self.judge(&topic, rules),
             Ok(Found::Again(all)) => return self.topics.found_again(all),
             Ok(Found::Topic(_, Err(error)) | Found::Rules(_, Err(error))) => error,
@@ -197,16 +195,11 @@ impl Kafka {
         self.break_off(error);
     }
 
-    /// Whether only this topic is not for us, and the caller goes on behind that.
-    fn denies(&self, error: &Error) -> bool {
-        error.is_fatal() && self.client.trouble().is_none() && self.goes_on_behind(Kind::Refused)
-    }
-
-    fn denied(&mut self, topic: Arc<str>, error: &Error) {
-        let why: Arc<str> = error.to_string().into();
-        self.client.settings.passing.deny(&topic, &why);
-        self.topics
-            .found(topic, Topic::Denied(why, std::time::Instant::now()));
+    /// Its messages are refused from now on; all others can still be written.
+    fn closed(&mut self, topic: &Arc<str>, why: &Error) {
+        let passing = &self.client.settings.passing;
+        passing.deny(topic, &why.to_string().into());
+        self.topics.forget(topic);
         self.ready.push_back(Report::Room);
     }
 

@@ -10,7 +10,7 @@ use tracing::{debug, info};
 use super::client::{Client, NewTopicSpec, Presence};
 use super::doubt::Rules;
 use super::settings::Settings;
-use super::topics::{Known, Topic};
+use super::topics::{Known, Sight, Topic};
 use super::verdict::{self, Doing};
 use crate::Error;
 use rdkafka::error::RDKafkaErrorCode as Code;
@@ -21,26 +21,34 @@ const MISSING_FOR_GOOD: Duration = Duration::from_secs(3);
 const APPEARS_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 
-pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Topic, Error> {
+pub(super) async fn find(client: Client, topic: Arc<str>) -> Result<Sight, Error> {
     let since = Instant::now();
     let mut created: Option<Instant> = None;
     loop {
         match client.presence(&topic).await? {
             Presence::There { partitions } => {
                 let rules = first_rules(&client, &topic).await;
-                return Ok(Topic::Known(Known::new(rules.of_partitions(partitions))));
+                let known = Known::new(rules.of_partitions(partitions));
+                return Ok(Sight::Open(Topic::Known(known)));
             }
-            Presence::Illegal => return Ok(Topic::Illegal),
-            Presence::Denied => return Err(denied(&client, &topic)),
+            Presence::Illegal => return Ok(Sight::Open(Topic::Illegal)),
+            Presence::Denied => return Ok(Sight::Closed(denied(&client, &topic))),
             Presence::Missing if !client.settings.create_topics => {
-                if since.elapsed() >= MISSING_FOR_GOOD {
-                    return Err(missing(&client, &topic));
+                if since.elapsed() >= MISSING_FOR_GOOD || client.settings.passing.was_denied(&topic)
+                {
+                    return Ok(Sight::Closed(missing(&client, &topic)));
                 }
                 sleep(PAUSE).await;
             }
             Presence::Missing if created.is_none_or(|at| at.elapsed() >= APPEARS_WITHIN) => {
-                if client.create(blueprint(&client.settings, &topic)).await? {
-                    info!(topic = &*topic, "created a topic");
+                match client.create(blueprint(&client.settings, &topic)).await {
+                    Ok(true) => info!(topic = &*topic, "created a topic"),
+                    Ok(false) => {}
+                    // What is wrong is this topic: its name, its settings, our rights on it.
+                    Err(error) if error.is_fatal() && client.trouble().is_none() => {
+                        return Ok(Sight::Closed(error));
+                    }
+                    Err(error) => return Err(error),
                 }
                 created = Some(Instant::now());
             }

@@ -11,7 +11,6 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::client::Client;
 use super::doubt::{Rules, why_refused};
-use super::passing::DENIED_FOR;
 use super::topic;
 use crate::Error;
 
@@ -25,8 +24,8 @@ pub(super) struct Topics {
     known: HashMap<Arc<str>, Topic>,
     asked: JoinSet<Found>,
     again: Interval,
-    /// The message for whose partition its topic was looked up once more.
-    looked_again: Option<Id>,
+    /// The message for whose partition its topic was looked up once more, and that topic.
+    looked_again: Option<(Arc<str>, Id)>,
 }
 
 /// Whether a topic can be written to.
@@ -36,8 +35,6 @@ pub(super) enum Topic {
     LookingUp,
     /// No topic can have this name.
     Illegal,
-    /// Nothing can be written to it, why, and since when.
-    Denied(Arc<str>, Instant),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,9 +68,17 @@ pub(super) enum Way {
     Never(Kind, String),
 }
 
+/// What a topic turned out to be, when it was looked up.
+pub(super) enum Sight {
+    Open(Topic),
+    Closed(Error),
+}
+
 /// What a question came back with.
 pub(super) enum Found {
     Topic(Arc<str>, Result<Topic, Error>),
+    /// Nothing can be written to it, and why.
+    Closed(Arc<str>, Error),
     /// For a batch that was refused.
     Rules(Arc<str>, Result<Rules, Error>),
     Again(Vec<(Arc<str>, Rules)>),
@@ -112,17 +117,15 @@ impl Topics {
                 Kind::Unroutable,
                 format!("no topic can be named \"{topic}\""),
             ),
-            Some(Topic::Denied(why, since)) if since.elapsed() < DENIED_FOR => {
-                Way::Never(Kind::Refused, why.to_string())
-            }
-            Some(Topic::Denied(..)) | None => self.look_up(topic),
+            None => self.look_up(topic),
         }
     }
 
     /// Partitions may have been added since the topic was looked up.
     fn out_of_range(&mut self, message: &Message) -> Way {
-        if self.looked_again.as_ref() != Some(&message.id) {
-            self.looked_again = Some(message.id.clone());
+        let this = (Arc::clone(&message.address.topic), message.id.clone());
+        if self.looked_again.as_ref() != Some(&this) {
+            self.looked_again = Some(this);
             return self.look_up(&message.address.topic);
         }
         let partition = message.address.partition.unwrap_or_default();
@@ -144,15 +147,16 @@ impl Topics {
 
     fn look_up(&mut self, topic: &Arc<str>) -> Way {
         if let Some(why) = self.client.settings.passing.denied(topic) {
-            let denied = Topic::Denied(Arc::clone(&why), Instant::now());
-            self.known.insert(Arc::clone(topic), denied);
             return Way::Never(Kind::Refused, why.to_string());
         }
         self.known.insert(Arc::clone(topic), Topic::LookingUp);
         let (client, topic) = (self.client.clone(), Arc::clone(topic));
         self.asked.spawn(async move {
-            let found = topic::find(client, Arc::clone(&topic)).await;
-            Found::Topic(topic, found)
+            match topic::find(client, Arc::clone(&topic)).await {
+                Ok(Sight::Open(found)) => Found::Topic(topic, Ok(found)),
+                Ok(Sight::Closed(why)) => Found::Closed(topic, why),
+                Err(error) => Found::Topic(topic, Err(error)),
+            }
         });
         Way::Later
     }

@@ -120,18 +120,17 @@ pub(super) fn delivery(code: Code) -> Verdict {
     }
 }
 
-/// A message came back with what may be its own fault: of which kind. Those that need a person unless the caller goes on behind
-/// them are among these.
+/// A message came back with what may be its own fault: of which kind.
 pub(super) fn blamed(code: Code) -> Option<Kind> {
     match delivery(code) {
         Refuse(kind) => Some(kind),
-        _ if is_excusable(code) => Some(Kind::Refused),
+        _ if is_of_each(code) => Some(Kind::Refused),
         _ => None,
     }
 }
 
-/// The topic takes nothing from us, or not with this time: everything else can still be written.
-pub(super) fn is_excusable(code: Code) -> bool {
+/// The topic takes nothing from us, or not with this time: each message of a batch is refused for itself, and others can still be written.
+pub(super) fn is_of_each(code: Code) -> bool {
     matches!(
         code,
         Code::TopicAuthorizationFailed | Code::InvalidTimestamp
@@ -315,9 +314,12 @@ fn not_created(code: Code, topic: &str, tools: &Tools, text: &str) -> Error {
             ),
         ),
         _ => Error::fatal(
-            format!("Kafka does not let topic \"{topic}\" be created with its defaults ({text})"),
             format!(
-                "create it as the cluster wants it: {by_hand} --partitions N --replication-factor N"
+                "Kafka does not let topic \"{topic}\" be created with the settings it was to have ({text})"
+            ),
+            format!(
+                "create it as the cluster wants it: {by_hand} --partitions N --replication-factor N; of topics of events [sink.topics] says \
+                 how they are made"
             ),
         ),
     }

@@ -5,7 +5,7 @@ use headwater_core::trouble::Trouble;
 use headwater_sink::kafka::Kafka;
 use headwater_testkit::{Kafka as Cluster, KafkaOptions, unique};
 
-use super::talk::{carry, message, settings, with};
+use super::talk::{carry, message, refused, settings, with};
 
 #[tokio::test]
 async fn a_message_arrives_whole() {
@@ -88,14 +88,10 @@ async fn a_missing_topic_that_must_not_be_created_is_named_with_the_command() {
     let mut settings = settings(&cluster.brokers());
     settings.create_topics = false;
     let mut kafka = Kafka::open(settings).unwrap();
-    let error = carry(&mut kafka, vec![message(&topic, None, "1")])
-        .await
-        .unwrap_err();
-    let text = error.to_string();
-    assert!(error.is_fatal(), "{text}");
+    let why = refused(&mut kafka, &topic).await;
     assert!(
-        text.contains(&format!("--create --topic '{topic}'")),
-        "{text}"
+        why.contains(&format!("--create --topic '{topic}'")),
+        "{why}"
     );
     cluster.create_topic(&unique("another"), 1, 1, &[]).await;
     assert_eq!(cluster.message_count(&topic).await, 0);

@@ -5,6 +5,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use headwater_core::failure::Kind;
 use headwater_core::ledger::Ledger;
 use headwater_core::message::{Address, Content, Message};
 use headwater_core::sink::{Refusal, Report, Sink, Unsent};
@@ -102,6 +103,14 @@ pub async fn carry(kafka: &mut Kafka, messages: Vec<Message>) -> Result<Heard, E
         .expect("an answer within a minute")?;
     assert!(!heard.refused.is_empty() || ledger.outstanding() == 0);
     Ok(heard)
+}
+
+/// What is told of a topic that takes nothing from us.
+pub async fn refused(kafka: &mut Kafka, topic: &str) -> String {
+    let heard = carry(kafka, vec![message(topic, None, "1")]).await.unwrap();
+    let (_, Refusal { kind, why, .. }) = heard.refused.into_iter().next().expect("refused");
+    assert_eq!(kind, Kind::Refused, "{why}");
+    why
 }
 
 fn note(report: Report, ledger: &mut Ledger<u32>, heard: &mut Heard) {

@@ -62,7 +62,8 @@ pub(super) struct Rows {
     out: VecDeque<Out>,
     due: bool,
     payload: Option<Payload>,
-    committed_at: Option<i64>,
+    /// The transaction whose rows are handed over.
+    current: Option<Last>,
     /// What ended this reading: nothing may come after it, whoever asks again.
     failed: Option<Error>,
     malformed: bool,
@@ -126,7 +127,7 @@ impl Rows {
             out: VecDeque::new(),
             due: false,
             payload: None,
-            committed_at: None,
+            current: None,
             failed: None,
             malformed: false,
         }
@@ -155,7 +156,11 @@ impl Rows {
 
     /// When the transaction of the last row was committed, in microseconds since 1970.
     pub(super) fn committed_at(&self) -> Option<i64> {
-        self.committed_at
+        self.current.as_ref().map(|current| current.committed)
+    }
+
+    pub(super) fn transaction(&self) -> Option<String> {
+        self.current.as_ref().map(Last::name)
     }
 
     /// File and offset of the event that was taken last, for sentences about it.

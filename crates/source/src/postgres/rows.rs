@@ -67,7 +67,9 @@ pub(super) struct Rows {
     /// Types that are not built in.
     kinds: HashMap<u32, Kind>,
     in_transaction: bool,
-    /// Of the transaction that was begun last, in microseconds since 1970.
+    /// Of the transaction that was begun last.
+    xid: Option<u32>,
+    /// Of the same, in microseconds since 1970.
     committed_at: Option<i64>,
     last_mark: Lsn,
     hurry: Hurry,
@@ -82,6 +84,7 @@ impl Rows {
             relations: HashMap::new(),
             kinds: HashMap::new(),
             in_transaction: false,
+            xid: None,
             committed_at: None,
             last_mark: start,
             hurry: Hurry::default(),
@@ -97,6 +100,11 @@ impl Rows {
         self.committed_at
     }
 
+    /// As `txid_current()` told it to whoever wrote it, without the epoch.
+    pub(super) fn transaction(&self) -> Option<String> {
+        self.xid.map(|xid| xid.to_string())
+    }
+
     /// How far the server has told the log.
     pub(super) fn last_mark(&self) -> Lsn {
         self.last_mark
@@ -104,8 +112,9 @@ impl Rows {
 
     pub(super) fn take(&mut self, frame: Frame) -> Result<Step, Malformed> {
         match frame {
-            Frame::Begin { committed } => {
+            Frame::Begin { xid, committed } => {
                 self.in_transaction = true;
+                self.xid = Some(xid);
                 self.committed_at = committed.checked_add(value::EPOCH);
                 Ok(Step::Nothing)
             }
@@ -312,7 +321,10 @@ mod tests {
     const OUTBOX: u32 = 7;
     const NEIGHBOUR: u32 = 8;
     const TEXT: u32 = 25;
-    const BEGIN: Frame = Frame::Begin { committed: 7 };
+    const BEGIN: Frame = Frame::Begin {
+        xid: 731,
+        committed: 7,
+    };
 
     fn rows() -> Rows {
         Rows::new("eventlog", "events", Lsn(100))
@@ -414,10 +426,11 @@ mod tests {
     }
 
     #[test]
-    fn a_row_knows_when_its_transaction_was_committed() {
+    fn a_row_knows_its_transaction_and_when_that_was_committed() {
         let mut rows = rows();
-        assert_eq!(rows.committed_at(), None);
+        assert_eq!((rows.transaction(), rows.committed_at()), (None, None));
         told(&mut rows, BEGIN);
+        assert_eq!(rows.transaction().as_deref(), Some("731"));
         assert_eq!(rows.committed_at(), Some(value::EPOCH + 7));
     }
 

@@ -32,6 +32,7 @@ pub(super) enum Frame {
         sent: i64,
     },
     Begin {
+        xid: u32,
         /// When it was committed, by the server's clock, in microseconds since 2000.
         committed: i64,
     },
@@ -270,8 +271,11 @@ fn frame(event: ReplicationEvent) -> Frame {
     match event {
         ReplicationEvent::XLogData { data, .. } => Frame::Data(data),
         ReplicationEvent::Begin {
-            commit_time_micros, ..
+            xid,
+            commit_time_micros,
+            ..
         } => Frame::Begin {
+            xid,
             committed: commit_time_micros,
         },
         ReplicationEvent::Commit { end_lsn, .. } => Frame::Commit {

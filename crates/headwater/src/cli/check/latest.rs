@@ -169,7 +169,7 @@ impl Type {
             format!(
                 "{failed} of the {tried} latest rows of {name} could not be published, such as the one with id {id}: {failure}"
             ),
-            "make the schema fit such rows, or correct what the application writes: a run stops at such a row",
+            "mend what it complains of, or correct what the application writes: a run stops at such a row, unless [failure] makes a dead letter of it",
         ))
     }
 }

@@ -246,10 +246,14 @@ pub(super) fn filter(written: &mut Written) -> Filter {
         );
         written.refuse(&place, "filter.skip", what);
     }
-    Filter {
-        skip,
-        only: conditions(written, "filter.only"),
+    let place = written.given("filter.only");
+    let only = conditions(written, "filter.only");
+    if let Some(place) = place.filter(|_| only.is_empty()) {
+        let what =
+            "has no condition, so no event could be published; conditions are wanted, or remove it";
+        written.refuse(&place, "filter.only", what);
     }
+    Filter { skip, only }
 }
 
 fn conditions(written: &mut Written, path: &'static str) -> Vec<Condition> {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use headwater_core::route::legal;
+
 use super::sasl::{self, Sasl};
 use super::security::{self, KafkaTls};
 use crate::config::problem::Located;
@@ -179,7 +181,7 @@ fn topics(written: &mut Written, create: Option<bool>) -> Vec<TopicRule> {
     for (pattern, place, mut table) in written.tables("sink.topics") {
         let key = format!("sink.topics.{pattern:?}");
         let name = pattern.strip_suffix('*').unwrap_or(&pattern);
-        if !is_topic(name) || (pattern.is_empty()) {
+        if pattern != "*" && legal(name).is_err() {
             let what = "matches no topic; a topic's name is wanted, or the beginning of one and *";
             table.refuse(&place, &key, what);
         }
@@ -239,16 +241,11 @@ pub(super) fn position(written: &mut Written, sink: Option<&SinkKind>) -> Option
     }
     let topic = written.text("position.topic").filter(|topic| {
         let what = "is no topic's name; 1 to 249 of a-z, A-Z, 0-9, . _ and - are wanted";
-        written.rule(topic, is_topic(topic.value()), what)
+        written.rule(topic, legal(topic.value()).is_ok(), what)
     });
     let replication = written.integer("position.replication", 1..=32_767);
     Some(PositionStore::Topic {
         name: topic?.into_value(),
         replication: u16::try_from(replication?).ok()?,
     })
-}
-
-fn is_topic(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    text.len() <= 249 && text != "." && text != ".." && text.chars().all(allowed)
 }

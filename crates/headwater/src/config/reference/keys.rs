@@ -154,7 +154,7 @@ pub(super) const KEYS: &[Key] = &[
         "What `stop` means; `exit`: end with code 3; `hold`: stay up, not ready, say why, and try the row again when the \
          configuration's file or a schema's changes, or on SIGHUP."),
     key("failure.topic", Text, Value("{name}.dead-letter"),
-        "The topic of dead letters; `{name}` is the pipeline's name."),
+        "The topic of dead letters; `{name}` is the pipeline's name. It may not be that of a route or of the positions, nor be compacted by `[sink.topics]`."),
 
     key("sink.kind", word(&["kafka", "stdout"], &[]), Value("kafka"),
         "Where messages go: a Kafka cluster, or standard output, one JSON line a message; a value that is not JSON \
@@ -213,7 +213,7 @@ pub(super) const KEYS: &[Key] = &[
     key("sink.max_in_flight.bytes", Size, Value("16MiB"),
         "How large together; a single larger message still goes, alone. 1KiB to 16GiB."),
     key("sink.create_topics", Bool, Value("true"),
-        "Missing topics are made by Headwater, with the broker's defaults."),
+        "Missing topics are made by Headwater, as `[sink.topics]` says and with the broker's defaults where it says nothing."),
     key("sink.delivery", word(&["at-least-once"], &["exactly-once"]), Value("at-least-once"),
         "What is promised about each message."),
     key("sink.properties", Map, NONE,

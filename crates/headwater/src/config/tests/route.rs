@@ -123,6 +123,29 @@ fn routes_that_cannot_be_followed_are_refused() {
             "conf/hw.toml:12: filter.skip: has an empty condition, which would hold for every event; columns are wanted",
         ),
         (
+            &extended("", "[filter]\nskip = [{ event_type = '*Internal' }]\n"),
+            "conf/hw.toml:12: filter.skip: has a * before its end, where it would be a plain letter; only texts that begin alike can be asked for",
+        ),
+        (
+            &extended("", "[filter]\nonly = []\n"),
+            "conf/hw.toml:12: filter.only: has no condition, so no event could be published; conditions are wanted, or remove it",
+        ),
+        (
+            &extended("", "[failure]\ntopic = 'a'\n[[route]]\ntopic = 'a'\n"),
+            "conf/hw.toml:12: failure.topic: is the topic of a route, whose readers do not expect letters, or of the positions; a topic of its own is wanted",
+        ),
+        (
+            &extended("", "[failure]\ntopic = 'headwater-positions'\n"),
+            "conf/hw.toml:12: failure.topic: is the topic of a route, whose readers do not expect letters, or of the positions; a topic of its own is wanted",
+        ),
+        (
+            &extended(
+                "",
+                "[failure]\ntopic = 'x.y'\n[sink.topics.'x.*']\nsettings = { 'cleanup.policy' = 'compact' }\n",
+            ),
+            "conf/hw.toml:12: failure.topic: would be compacted, by [sink.topics], so that letters of one key take each other away; give it an entry of its own there, with cleanup.policy = \"delete\"",
+        ),
+        (
             &extended("", "[sink.topics]\n'a b' = { partitions = 3 }\n"),
             "conf/hw.toml:12: sink.topics.\"a b\": matches no topic; a topic's name is wanted, or the beginning of one and *",
         ),

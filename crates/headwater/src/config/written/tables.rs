@@ -136,6 +136,9 @@ impl Written {
         let items = items.filter_map(|(place, text)| {
             let shown = format!("{text:?}");
             let found = self.expand(path, Entry { place, text })?;
+            let within = found.value().strip_suffix('*').unwrap_or(found.value());
+            let what = "has a * before its end, where it would be a plain letter; only texts that begin alike can be asked for";
+            self.rule(&found, !within.contains('*'), what);
             let place = found.place().clone();
             let text = found.into_value();
             Some(Located::new(path, place, Item { shown, text }))

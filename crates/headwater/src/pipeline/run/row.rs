@@ -8,6 +8,7 @@ use headwater_core::failure::Failure;
 use headwater_core::positions::Positions;
 use headwater_core::row::Row;
 use headwater_core::sink::Sink;
+use headwater_core::source::Source;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::warn;
@@ -23,7 +24,11 @@ where
     K: Sink,
     R: Positions,
 {
-    pub(super) fn prepare(&mut self, row: Row) -> Result<(), Ended> {
+    pub(super) fn prepare<S: Source<Position = P>>(
+        &mut self,
+        row: Row,
+        source: &S,
+    ) -> Result<(), Ended> {
         self.tally.rows += 1;
         self.pieces.clear();
         let outcome = self.preparer.prepare_each(&row, &mut self.pieces);
@@ -55,7 +60,7 @@ where
             }
         }
         self.tally.events += 1;
-        self.wait(row);
+        self.wait(row, source);
         Ok(())
     }
 
@@ -70,7 +75,7 @@ where
     }
 
     /// What was made of the row waits for room.
-    fn wait(&mut self, row: Row) {
+    fn wait<S: Source<Position = P>>(&mut self, row: Row, source: &S) {
         let all_fine = self
             .pieces
             .iter()
@@ -83,7 +88,12 @@ where
         let Some(roles) = self.preparer.roles().cloned() else {
             unreachable!("the row was prepared by them")
         };
-        let subject = Arc::new(Subject::new(row, roles, self.after()));
+        let subject = Arc::new(Subject {
+            row,
+            roles,
+            position: self.after(),
+            transaction: source.transaction(),
+        });
         let mut pieces = std::mem::take(&mut self.pieces);
         for piece in pieces.drain(..) {
             let (message, seed) = match piece {

@@ -288,9 +288,10 @@ fn a_mark_comes_after_the_rows_of_its_transaction() {
     let told = log(&mut rows, &events).expect("well-formed");
     assert_eq!(told, "a b update delete @1900 @2900");
     assert_eq!(rows.committed_at(), Some(5_000_001));
+    let uuid = "07070707-0707-0707-0707-070707070707";
+    assert_eq!(rows.transaction(), Some(format!("{uuid}:1")));
     let last = rows.position.last.expect("a transaction");
     assert_eq!((last.offset, last.committed), (2032, 5_000_002));
-    let uuid = "07070707-0707-0707-0707-070707070707";
     assert_eq!(rows.position.gtids.to_string(), format!("{uuid}:1-2"));
 }
 

@@ -143,7 +143,7 @@ impl Rows {
         }
         if bytes > HELD {
             transaction.fate = Fate::HandedOver;
-            self.committed_at = Some(transaction.committed);
+            self.current = Some(transaction.last(None, None));
             let held = std::mem::take(&mut transaction.held);
             self.out.extend(held.into_iter().map(Out::Walk));
         }
@@ -158,7 +158,7 @@ impl Rows {
         }
         let held = std::mem::take(&mut transaction.held);
         if !held.is_empty() {
-            self.committed_at = Some(transaction.committed);
+            self.current = Some(transaction.last(None, None));
             self.out.extend(held.into_iter().map(Out::Walk));
         }
         self.end(&transaction);

@@ -175,7 +175,7 @@ impl Rows {
             if let Some(name) = open.too_much {
                 return Err(self.once_more(name).into());
             }
-            self.committed_at = Some(transaction.committed);
+            self.current = Some(transaction.last(None, None));
             self.out.extend(open.rows.into_iter().map(Out::Walk));
             self.prepared.name(xid, place);
         } else if !self.forget(xid) {
