@@ -106,23 +106,37 @@ pub struct Found {
     pub is_replay: bool,
 }
 
+/// In 32 bytes, for there are a million of them: an id's two parts are apart.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    id: ShortId,
+    bits: u128,
     date: i64,
     topic: u16,
     /// Without replays.
     copies: u16,
     replays: u16,
+    is_uuid: bool,
     is_in_table: bool,
 }
 
 impl Entry {
+    fn id(&self) -> ShortId {
+        ShortId {
+            bits: self.bits,
+            is_uuid: self.is_uuid,
+        }
+    }
+
     fn place(&self) -> Place {
         Place {
             date: self.date,
-            id: self.id,
+            id: self.id(),
         }
+    }
+
+    /// In which order they are looked for.
+    fn rank(&self) -> (u16, ShortId) {
+        (self.topic, self.id())
     }
 }
 
@@ -167,11 +181,12 @@ impl Gathering {
             return self.add(found);
         }
         self.entries.push(Entry {
-            id: found.id,
+            bits: found.id.bits,
             date: found.date,
             topic: found.topic,
             copies: u16::from(!found.is_replay),
             replays: u16::from(found.is_replay),
+            is_uuid: found.id.is_uuid,
             is_in_table: false,
         });
     }
@@ -202,9 +217,9 @@ impl Gathering {
 
     /// Copies of one event become one entry, in the order in which they are looked for.
     fn merge(&mut self) {
-        self.entries.sort_unstable_by_key(|it| (it.topic, it.id));
+        self.entries.sort_unstable_by_key(Entry::rank);
         self.entries.dedup_by(|next, kept| {
-            let is_same = (next.topic, next.id) == (kept.topic, kept.id);
+            let is_same = next.rank() == kept.rank();
             if is_same {
                 kept.copies = kept.copies.saturating_add(next.copies);
                 kept.replays = kept.replays.saturating_add(next.replays);
@@ -255,9 +270,7 @@ impl Band {
 
     /// The table has this event: whether the topic has it too.
     pub fn has(&mut self, topic: u16, id: ShortId) -> bool {
-        let place = self
-            .entries
-            .binary_search_by_key(&(topic, id), |it| (it.topic, it.id));
+        let place = self.entries.binary_search_by_key(&(topic, id), Entry::rank);
         match place.ok().and_then(|place| self.entries.get_mut(place)) {
             Some(entry) => {
                 entry.is_in_table = true;
@@ -270,14 +283,14 @@ impl Band {
     /// What the table does not have, with its topic and date.
     pub fn foreign(&self) -> impl Iterator<Item = (ShortId, u16, i64)> + '_ {
         let foreign = self.entries.iter().filter(|it| !it.is_in_table);
-        foreign.map(|it| (it.id, it.topic, it.date))
+        foreign.map(|it| (it.id(), it.topic, it.date))
     }
 
     /// Events that the table has, and their topic more than once.
     pub fn doubled(&self) -> impl Iterator<Item = (ShortId, u16)> + '_ {
         let doubled = self.entries.iter();
         let doubled = doubled.filter(|it| it.is_in_table && it.copies > 1);
-        doubled.map(|it| (it.id, it.topic))
+        doubled.map(|it| (it.id(), it.topic))
     }
 
     /// How many of the table's events were published again by a replay.

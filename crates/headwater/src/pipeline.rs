@@ -17,10 +17,10 @@ mod trial;
 mod unfit;
 
 pub use bound::Bound;
-pub use ended::Failed;
+pub use ended::{Failed, LogLost};
 pub use figures::{Board, Cause, Doing, Figures, Lag, Latency, Tally};
 pub use letters::Letters;
-pub use prepare::{Outcome, Preparer};
+pub use prepare::{Outcome, Piece, Preparer};
 pub use stop::{Ask, Stop};
 pub use supervise::{Destination, Done, Extent, NoRecord, NotRecovered, Pipeline, supervise};
 pub use unfit::Unfit;

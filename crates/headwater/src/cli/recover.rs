@@ -23,7 +23,7 @@ use crate::compare::{Bands as _, Encoders, Found, Missing, Published, beginning}
 use crate::config::Config;
 use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
 use crate::pipeline::{
-    Board, Destination, Done, Extent, Letters, Pipeline, Tally, Unfit, supervise,
+    Board, Destination, Done, Extent, Letters, LogLost, Pipeline, Tally, Unfit, supervise,
 };
 
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
@@ -178,6 +178,7 @@ async fn standing<O: Origin>(origin: &mut O, record: &Record) -> Result<Standing
     Ok(match opened {
         Ok(()) => Standing::Sound,
         Err(error) if error.is_lost() => {
+            let error = LogLost::behind::<<O::Source as Source>::Position>(record, Box::new(error));
             eprintln!("found: {error}");
             Standing::Lost
         }

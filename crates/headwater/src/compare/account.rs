@@ -16,12 +16,12 @@ use serde::Serialize;
 use super::published::{Absent, Bands, beginning};
 use super::unsent::Unsent;
 use crate::parts::{self, Database};
-use crate::pipeline::{Outcome, Preparer, Stop, Unfit};
+use crate::pipeline::{Outcome, Piece, Preparer, Stop, Unfit};
 
 /// So many of each kind are named.
 const NAMED: usize = 20;
 /// So many that seem to be missing are kept before they are looked for once more.
-const KEPT: usize = 200_000;
+const KEPT: usize = 50_000;
 
 /// What was found.
 #[derive(Debug, Default, Serialize)]
@@ -175,15 +175,15 @@ impl<B: Bands> Comparing<'_, B> {
     }
 
     fn row(&mut self, row: &Row, band: &mut Band) -> Result<(), NoPart> {
-        let mut messages: Vec<Message> = Vec::new();
-        match self.order.preparer.0.prepare(row, &mut messages) {
+        let mut pieces: Vec<Piece> = Vec::new();
+        match self.order.preparer.0.prepare_each(row, &mut pieces) {
             Ok(Outcome::Publish { event_date }) => {
                 let date = Some(event_date);
-                let id = messages.first().map(|message| &*message.id);
+                let id = pieces.first().map(Piece::id);
                 self.account.rows += u64::from(id.is_none_or(|id| is_in(band, date, id)));
                 self.last_date = date;
-                for message in messages {
-                    self.message(&message, event_date, band);
+                for piece in pieces {
+                    self.piece(piece, event_date, band);
                 }
             }
             Ok(Outcome::Skip(_) | Outcome::Filtered(_)) => {}
@@ -200,6 +200,16 @@ impl<B: Bands> Comparing<'_, B> {
         }
         (self.order.progress)(self.account.rows);
         Ok(())
+    }
+
+    fn piece(&mut self, piece: Piece, date: i64, band: &mut Band) {
+        match piece {
+            Piece::Message(_, message) => self.message(&message, date, band),
+            Piece::Failed(id, row) if is_in(band, Some(date), &id) => {
+                self.unpublishable((id, row.topic.as_deref()), Some(date), &row.failure);
+            }
+            Piece::Failed(..) => {}
+        }
     }
 
     fn message(&mut self, message: &Message, date: i64, band: &mut Band) {

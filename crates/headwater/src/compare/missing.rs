@@ -17,8 +17,8 @@ use headwater_sink::Error;
 use super::published::{Absent, Bands};
 use crate::pipeline::Unfit;
 
-/// So many that were sent are known, should they come again in this process.
-const KNOWN: usize = 1_000_000;
+/// So many that were sent last are known, should they come again in this process: more than are ever sent and not yet remembered.
+const KNOWN: usize = 100_000;
 
 /// What became of the messages.
 #[derive(Debug, Clone, Default)]
@@ -51,8 +51,9 @@ pub struct Missing<K, B> {
     unfit: Unfit,
     /// What became of messages that were not sent.
     reports: VecDeque<Report>,
-    /// What this process has sent; the band was read before.
+    /// What this process has sent last; the band was read before.
     sent: HashSet<(Arc<str>, ShortId)>,
+    sent_before: HashSet<(Arc<str>, ShortId)>,
     found: Arc<Mutex<Found>>,
 }
 
@@ -73,6 +74,7 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
             unfit,
             reports: VecDeque::new(),
             sent: HashSet::new(),
+            sent_before: HashSet::new(),
             found,
         }
     }
@@ -89,8 +91,9 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
         if band.covers(place) {
             return;
         }
-        // Dates do not go back. Among ids of one date each database has an order of its own.
-        self.whole_dates |= place < band.from();
+        // Among ids of one date each database has an order of its own. Dates go back only where the table is read again.
+        let known_from = band.from();
+        self.whole_dates |= place < known_from && place.date == known_from.date;
         let from = if self.whole_dates {
             Place::before(place.date)
         } else {
@@ -117,7 +120,8 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
             return Err(Absent::Surely);
         };
         let topic = &message.address.topic;
-        if self.sent.contains(&(Arc::clone(topic), id)) {
+        let this = (Arc::clone(topic), id);
+        if self.sent.contains(&this) || self.sent_before.contains(&this) {
             return Ok(());
         }
         match published.number(topic) {
@@ -129,7 +133,7 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
 
     fn remember(&mut self, topic: Arc<str>, id: ShortId) {
         if self.sent.len() >= KNOWN {
-            self.sent.clear();
+            self.sent_before = std::mem::take(&mut self.sent);
         }
         self.sent.insert((topic, id));
     }
@@ -414,6 +418,20 @@ mod tests {
         let Sent { taken, bands, .. } = sent(&there, backward, Unfit::default()).await;
         assert_eq!(taken, uuids((0..60).rev().filter(|n| n % 3 == 0)));
         assert!(bands.len() < 5, "{bands:?}");
+    }
+
+    #[tokio::test]
+    async fn where_the_table_is_read_again_bands_stay_small() {
+        let date = |n: u32| i64::from(n.min(30));
+        let there: Vec<(u32, i64)> = (0..60)
+            .filter(|n| n % 3 != 0)
+            .map(|n| (n, date(n)))
+            .collect();
+        let read = (0..40).chain(5..60);
+        let all = read.map(|n| message("t", n, date(n))).collect();
+        let Sent { taken, bands, .. } = sent(&there, all, Unfit::default()).await;
+        assert_eq!(taken, uuids((0..60).filter(|n| n % 3 == 0)));
+        assert!(bands.iter().all(|events| *events <= 3), "{bands:?}");
     }
 
     #[tokio::test]

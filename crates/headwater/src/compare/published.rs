@@ -9,7 +9,7 @@ use headwater_encode::Encoder;
 use headwater_sink::Error;
 use headwater_sink::kafka::{Back, Ends, Since, Stored};
 
-/// So many events are in memory at once, of 48 bytes each.
+/// So many events are in memory at once, of 32 bytes each.
 const LIMIT: usize = 1_000_000;
 /// A message is later than its event, but for the clocks of those who wrote the two.
 const CLOCKS_DIFFER: i64 = 10 * 60 * 1000;

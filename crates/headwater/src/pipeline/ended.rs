@@ -3,10 +3,12 @@
 use std::fmt;
 
 use headwater_core::failure::Failure;
-use headwater_core::positions::Blocked;
+use headwater_core::positions::{Blocked, Record};
 use headwater_core::trouble::{Severity, Trouble};
+use serde::de::DeserializeOwned;
 
 use super::prepare::Misfit;
+use crate::clock;
 
 /// Why a run ended.
 #[derive(Debug)]
@@ -94,6 +96,53 @@ impl std::error::Error for NotAnOutbox {}
 impl Trouble for NotAnOutbox {
     fn severity(&self) -> Severity {
         Severity::Fatal
+    }
+}
+
+/// The log is lost, and this is how much of it.
+#[derive(Debug)]
+pub struct LogLost {
+    trouble: Box<dyn Trouble>,
+    extent: String,
+}
+
+impl LogLost {
+    /// Any other trouble stays as it is. `P`: how the log tells its positions.
+    pub fn behind<P: DeserializeOwned + fmt::Display>(
+        record: &Record,
+        trouble: Box<dyn Trouble>,
+    ) -> Box<dyn Trouble> {
+        if !trouble.is_lost() {
+            return trouble;
+        }
+        let position = P::deserialize(&record.position);
+        let position = position.map_or_else(|_| record.position.to_string(), |it| it.to_string());
+        let event = record.event_time.as_ref();
+        let event = event.map_or_else(String::new, |of| format!(", its last event of {of}"));
+        let extent = format!(
+            "what was committed between {position} (remembered {}{event}) and {} may not be published",
+            record.written_at,
+            clock::now()
+        );
+        Box::new(LogLost { trouble, extent })
+    }
+}
+
+impl fmt::Display for LogLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}. {}", self.trouble, self.extent)
+    }
+}
+
+impl std::error::Error for LogLost {}
+
+impl Trouble for LogLost {
+    fn severity(&self) -> Severity {
+        Severity::Fatal
+    }
+
+    fn is_lost(&self) -> bool {
+        true
     }
 }
 

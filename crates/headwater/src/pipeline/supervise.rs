@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::bound::Bound;
-use super::ended::{Ended, broken, lost};
+use super::ended::{Ended, LogLost, broken, lost};
 use super::figures::{Board, Cause, Doing, Tally};
 use super::letters::Letters;
 use super::prepare::Preparer;
@@ -214,7 +214,7 @@ async fn attempt<O: Origin, D: Destination>(
 }
 
 /// Carries what a source has, until something ends it and all that can be settled is.
-async fn carry<S: Source, O, D: Destination>(
+async fn carry<S: Source, O: Origin, D: Destination>(
     pipeline: &mut Pipeline<O, D>,
     (sink, positions): &mut (D::Sink, D::Positions),
     mut source: S,
@@ -266,6 +266,7 @@ async fn carry<S: Source, O, D: Destination>(
             trial::remember(run.positions, &mut run.record, &failed).await;
             Ended::Failed(failed)
         }
+        Ended::Source(trouble) => lost_behind::<O::Source>(&run.record, trouble),
         ended => ended,
     }
 }
@@ -316,7 +317,8 @@ async fn view<O: Origin, D>(
     mut record: Record,
 ) -> Result<Opened<O>, Ended> {
     pipeline.board.doing(Doing::Opening);
-    let source = pipeline.origin.snapshot(&mut record).await.map_err(lost)?;
+    let viewed = pipeline.origin.snapshot(&mut record).await;
+    let source = viewed.map_err(|trouble| lost_behind::<O::Source>(&record, Box::new(trouble)))?;
     record.blocked = None;
     begin(positions, &mut record).await?;
     Ok(Opened::Snapshot(source, record))
@@ -342,10 +344,15 @@ async fn log<O: Origin, D>(
         begin(positions, &mut record).await?;
     }
     pipeline.board.doing(Doing::Opening);
-    let source = pipeline.origin.open(&record).await.map_err(lost)?;
+    let opened = pipeline.origin.open(&record).await;
+    let source = opened.map_err(|trouble| lost_behind::<O::Source>(&record, Box::new(trouble)))?;
     record.source = source.identity();
     begin(positions, &mut record).await?;
     Ok(Opened::Log(source, record))
+}
+
+fn lost_behind<S: Source>(record: &Record, trouble: Box<dyn Trouble>) -> Ended {
+    Ended::Source(LogLost::behind::<S::Position>(record, trouble))
 }
 
 /// Takes the next run number.

@@ -160,8 +160,12 @@ impl Settings {
             .set("enable.partition.eof", "true")
             .set("isolation.level", "read_uncommitted")
             .set("auto.offset.reset", "earliest")
-            // Of 64 MB by default: what is read is looked at faster than it comes.
-            .set("queued.max.messages.kbytes", "8192");
+            // Of 64 MB by default: what is read is looked at faster than it comes. Of each partition one batch of ours comes at a time, for
+            // what a response holds is unpacked as a whole; a larger batch still comes (KIP-74).
+            .set("queued.max.messages.kbytes", "8192")
+            .set("fetch.message.max.bytes", "131072")
+            // A second by default, in which nothing would be read of a partition once the queue was full.
+            .set("fetch.queue.backoff.ms", "10");
         Ok(config)
     }
 

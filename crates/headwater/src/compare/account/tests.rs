@@ -10,6 +10,7 @@ use headwater_source::sqlite;
 use rusqlite::Connection;
 
 use super::*;
+use crate::dead_letters::Stand;
 
 /// What is on a topic: event and date.
 type There = Vec<(u32, i64)>;
@@ -92,20 +93,29 @@ fn table(folder: &Path) -> (Connection, Database) {
 }
 
 async fn compared(database: &Database, there: There) -> (Account, usize) {
+    let routes = vec![Route::parse("t", "").unwrap()];
+    compared_by(routes, &Unsent::default(), database, there).await
+}
+
+async fn compared_by(
+    routes: Vec<Route>,
+    unsent: &Unsent,
+    database: &Database,
+    there: There,
+) -> (Account, usize) {
     let mut published = Scripted {
         there,
         topics: ["t".into()],
         bands: 0,
     };
     let unfit = Unfit::default();
-    let routes = vec![Route::parse("t", "").unwrap()];
     let encoder = Encoder::Json(Json::new(JsonStyle::Embedded));
     let preparer = Preparer::new(Outbox::ekbatan(), encoder, routes).comparing(&unfit);
     let order = Order {
         database,
         preparer: (preparer, unfit.clone()),
         published: &mut published,
-        unsent: &Unsent::default(),
+        unsent,
         window: Window::default(),
         progress: &mut |_| {},
     };
@@ -143,4 +153,31 @@ async fn an_event_that_cannot_be_encoded_any_more_is_not_missed_if_it_is_there()
         (account.unpublishable, account.missing, account.foreign),
         (2, 0, 0)
     );
+}
+
+#[tokio::test]
+async fn a_row_that_fails_at_one_route_is_compared_at_the_others() {
+    // GIVEN rows whose second route makes no key of them, each with an open letter of that route
+    let folder = tempfile::tempdir().unwrap();
+    let (file, database) = table(folder.path());
+    (0..3).for_each(|number| insert(&file, number, "{}"));
+    let letters: Vec<Stand> = (0..3)
+        .map(|number| Stand {
+            event_id: uuid(number),
+            topic: Some("u".into()),
+            ..Stand::default()
+        })
+        .collect();
+    let routes = vec![
+        Route::parse("t", "").unwrap(),
+        Route::parse("u", "{payload.k}").unwrap(),
+    ];
+
+    // WHEN one lacks the message of the first route, THEN that is missing, and what is there is not called foreign
+    let there = vec![(0, DATE), (2, DATE), (2, DATE)];
+    let unsent = Unsent::of(letters.iter());
+    let (account, _) = compared_by(routes, &unsent, &database, there).await;
+    assert_eq!((account.rows, account.there, account.missing), (3, 2, 1));
+    assert_eq!((account.dead_lettered, account.unpublishable), (3, 0));
+    assert_eq!((account.doubled, account.foreign), (1, 0));
 }
