@@ -178,7 +178,7 @@ headers_from = "headers"
 async fn what_cannot_be_routed_stops_the_run_naming_the_column() {
     for (route, told) in [
         ("topic = \"t-{payload.none}\"", "payload.none is null"),
-        ("topic = \"t {namespace}\"", "has characters other than"),
+        ("topic = \"t-{payload}\"", "has characters other than"),
         (
             "topic = \"t\"\npartition = \"{event_type}\"",
             "is not a whole number from 0",
@@ -201,16 +201,29 @@ async fn what_cannot_be_routed_stops_the_run_naming_the_column() {
 }
 
 #[tokio::test]
-async fn a_column_that_the_table_lacks_is_told_before_anything_begins() {
-    let mut scene = Scene::shared(17, "unknown").await;
-    scene.pipeline.more = "[[route]]\ntopic = \"t\"\nkey = \"{tenent}\"\n".into();
-    scene.configure();
-    for command in ["run", "check", "init", "peek"] {
-        let output = scene.headwater.run(&[command]);
-        assert_eq!(output.code, 2, "{command}: {}", output.stderr);
-        let told =
-            "route.key: no column \"tenent\" in table eventlog.events; there are id, namespace";
-        assert!(output.stderr.contains(told), "{command}: {}", output.stderr);
+async fn what_no_row_could_mend_is_told_before_anything_begins() {
+    for (route, told) in [
+        (
+            "topic = \"t\"\nkey = \"{tenent}\"",
+            "route.key: no column \"tenent\" in table eventlog.events; there are id, namespace",
+        ),
+        (
+            "topic = \"t {namespace}\"",
+            "topic name \"t \" has characters other than letters",
+        ),
+        (
+            "topic = \"t\"\nkey = \"{event_date.year}\"",
+            "column event_date holds no JSON",
+        ),
+    ] {
+        let mut scene = Scene::shared(17, "unknown").await;
+        scene.pipeline.more = format!("[[route]]\n{route}\n");
+        scene.configure();
+        for command in ["run", "check", "init", "peek"] {
+            let output = scene.headwater.run(&[command]);
+            assert_eq!(output.code, 2, "{command}: {}", output.stderr);
+            assert!(output.stderr.contains(told), "{command}: {}", output.stderr);
+        }
     }
 }
 

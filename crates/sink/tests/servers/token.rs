@@ -12,7 +12,7 @@ use headwater_testkit::{Issuer, Listener, unique};
 use tokio::time::{sleep, timeout};
 
 use super::security::{CLUSTER, SOON, delivers, is_refused, on, verified};
-use super::talk::{carry, listen, logged, message, said};
+use super::talk::{carry, listen, logged, message, refused, said};
 
 fn issuer() -> Issuer {
     Issuer::start(CLUSTER.certificates())
@@ -223,10 +223,10 @@ async fn a_missing_right_names_the_subject_of_the_token() {
     let issuer = issuer();
     issuer.behave(|manner| manner.subject = "svc-7".into());
     let mut kafka = Kafka::open(login(&issuer)).unwrap();
-    let carried = carry(&mut kafka, vec![message(&unique("closed"), None, "1")]);
-    let error = timeout(SOON, carried).await.expect("told within 15 s");
-    let text = error.unwrap_err().to_string();
-    assert!(text.contains("--allow-principal 'User:svc-7'"), "{text}");
+    let closed = unique("closed");
+    let told = timeout(SOON, refused(&mut kafka, &closed)).await;
+    let why = told.expect("told within 15 s");
+    assert!(why.contains("--allow-principal 'User:svc-7'"), "{why}");
 }
 
 #[tokio::test]
