@@ -286,17 +286,18 @@ impl Band {
         foreign.map(|it| (it.id(), it.topic, it.date))
     }
 
-    /// Events that the table has, and their topic more than once.
-    pub fn doubled(&self) -> impl Iterator<Item = (ShortId, u16)> + '_ {
+    /// Events that the table has, and their topic more than once; with topic and date.
+    pub fn doubled(&self) -> impl Iterator<Item = (ShortId, u16, i64)> + '_ {
         let doubled = self.entries.iter();
         let doubled = doubled.filter(|it| it.is_in_table && it.copies > 1);
-        doubled.map(|it| (it.id(), it.topic))
+        doubled.map(|it| (it.id(), it.topic, it.date))
     }
 
-    /// How many of the table's events were published again by a replay.
-    pub fn replayed(&self) -> usize {
+    /// The dates of the table's events that were published again by a replay.
+    pub fn replayed(&self) -> impl Iterator<Item = i64> + '_ {
         let all = self.entries.iter();
-        all.filter(|it| it.is_in_table && it.replays > 0).count()
+        let replayed = all.filter(|it| it.is_in_table && it.replays > 0);
+        replayed.map(|it| it.date)
     }
 }
 
@@ -355,8 +356,8 @@ mod tests {
         let foreign: Vec<_> = band.foreign().collect();
         assert_eq!(foreign, [(found(3, 0).id, 0, 10)]);
         let doubled: Vec<_> = band.doubled().collect();
-        assert_eq!(doubled, [(found(2, 0).id, 0)]);
-        assert_eq!(band.replayed(), 1);
+        assert_eq!(doubled, [(found(2, 0).id, 0, 10)]);
+        assert_eq!(band.replayed().count(), 1);
         assert_eq!(band.horizon(), None);
     }
 

@@ -9,5 +9,5 @@ mod unsent;
 
 pub use account::{Account, Order, compare};
 pub use missing::{Found, Missing};
-pub use published::{Bands, Encoders, Published, beginning};
+pub use published::{Bands, Count, Encoders, Published, beginning};
 pub use unsent::Unsent;

@@ -7,10 +7,10 @@ use headwater_core::trouble::Trouble as _;
 use headwater_core::window::Window;
 use headwater_source::NoPart;
 
-use super::progress::OfRows;
+use super::progress::{OfMessages, OfRows};
 use super::{Exit, Format};
 use crate::clock;
-use crate::compare::{Account, Encoders, Order, Published, Unsent, compare};
+use crate::compare::{Account, Count, Encoders, Order, Published, Unsent, compare};
 use crate::config::Config;
 use crate::dead_letters::letters;
 use crate::parts::{self, Outlet};
@@ -36,9 +36,23 @@ pub async fn audit(
         to: Some(to),
         ..Window::default()
     };
-    let mut published = published(config).await?;
     let mut stop = super::stop_on_signals()?;
-    let account = account(config, &mut published, window.clone(), &mut stop).await?;
+    let count = Count::default();
+    let told = OfMessages::begin(&count);
+    let opening = async { Ok((published(config, &count).await?, unsent(config).await?)) };
+    let opened: Option<Result<_, Exit>> = stop.or(opening).await;
+    let Some(opened) = opened else {
+        return Err(Exit::Person(
+            "it was stopped before anything was compared".into(),
+        ));
+    };
+    let (mut published, unsent) = opened?;
+    let topics = (&mut published, &unsent);
+    let (account, ended) = account(config, topics, window.clone(), &mut stop).await?;
+    drop(told);
+    if ended.is_err() && account.rows == 0 {
+        return ended;
+    }
     match format {
         Format::Text => print(config, &window, &account),
         Format::Json => {
@@ -51,7 +65,7 @@ pub async fn audit(
             "stopped: what has a date before {at} was compared; headwater audit --from {at} --to {to} goes on"
         );
     }
-    verdict(&account)
+    ended.and_then(|()| verdict(&account))
 }
 
 /// Well only if every event of the window is known to be there, or to stand as an open letter.
@@ -79,7 +93,7 @@ fn verdict(account: &Account) -> Result<(), Exit> {
 }
 
 /// The topics of a configuration, to be read back.
-pub async fn published(config: &Config) -> Result<Published, Exit> {
+pub async fn published(config: &Config, count: &Count) -> Result<Published, Exit> {
     let outlet = Outlet::new(config)?;
     let Some(back) = outlet.back(&parts::topics(config)?).await? else {
         return Err(Exit::Configuration(
@@ -87,7 +101,7 @@ pub async fn published(config: &Config) -> Result<Published, Exit> {
                 .into(),
         ));
     };
-    Ok(Published::open(back, encoders(config)).await?)
+    Ok(Published::open(back, encoders(config), Arc::clone(count)).await?)
 }
 
 pub fn encoders(config: &Config) -> Encoders {
@@ -95,34 +109,34 @@ pub fn encoders(config: &Config) -> Encoders {
     Arc::new(move || parts::encoder(&config).ok())
 }
 
-/// A window of the table beside the topics.
+/// A window of the table beside the topics, and what ended that before its end, if anything did.
 pub async fn account(
     config: &Config,
-    published: &mut Published,
+    (published, unsent): (&mut Published, &Unsent),
     window: Window,
     stop: &mut Stop,
-) -> Result<Account, Exit> {
+) -> Result<(Account, Result<(), Exit>), Exit> {
     let mut progress = OfRows::begin("compared");
-    let unsent = unsent(config).await?;
     let unfit = Unfit::default();
     let order = Order {
         database: &parts::database(config)?,
         preparer: (parts::preparer(config)?.comparing(&unfit), unfit),
         published,
-        unsent: &unsent,
+        unsent,
         window,
         progress: &mut |rows| progress.show(rows),
     };
-    let compared = compare(order, stop).await;
+    let (account, ended) = compare(order, stop).await;
     progress.end();
-    compared.map_err(|no| match no {
+    let ended = ended.map_err(|no| match no {
         NoPart::Source(error) => Exit::from(error),
         NoPart::NoColumn { .. } => Exit::Configuration(no.to_string()),
-    })
+    });
+    Ok((account, ended))
 }
 
 /// The letters that are open. Whoever may not read them may still compare the rest.
-async fn unsent(config: &Config) -> Result<Unsent, Exit> {
+pub async fn unsent(config: &Config) -> Result<Unsent, Exit> {
     let topic = parts::dead_letter_topic(config);
     let letters = match Outlet::new(config)?.back_of(topic).await {
         Ok(Some(back)) => letters(&back, config.name(), &[]).await,

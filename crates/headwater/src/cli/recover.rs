@@ -1,30 +1,30 @@
 //! `headwater recover`: after a lost log, publishes what is missing, from the table, and lets the log go on anew.
 
+mod only;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use headwater_core::instant::Instant;
 use headwater_core::positions::{Positions as _, Record, Recovery, Snapshot};
-use headwater_core::route::Topics;
 use headwater_core::source::{Origin, Source};
 use headwater_core::trouble::Trouble;
 use headwater_core::window::Window;
-use headwater_sink::Error;
 use headwater_source::mysql::MySql;
 use headwater_source::postgres::{self, Postgres};
 use headwater_source::sqlite::Sqlite;
+use only::Only;
 use tokio::time::timeout;
 
 use super::adopt::alone;
-use super::audit::{account, encoders, published};
+use super::audit::{account, encoders, published, unsent};
 use super::init::{begin, first_record, write};
+use super::progress::OfMessages;
 use super::{Exit, progress};
-use crate::compare::{Bands as _, Encoders, Found, Missing, Published, beginning};
+use crate::compare::{Bands as _, Count, Found, Published, beginning};
 use crate::config::Config;
-use crate::parts::{self, AnyPositions, AnySink, Database, Outlet};
-use crate::pipeline::{
-    Board, Destination, Done, Extent, Letters, LogLost, Pipeline, Tally, Unfit, supervise,
-};
+use crate::parts::{self, Database, Outlet};
+use crate::pipeline::{Board, Done, Extent, Letters, LogLost, Pipeline, Tally, Unfit, supervise};
 
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
 const MARGIN: i64 = 15 * 60 * 1_000_000;
@@ -57,7 +57,8 @@ async fn with<O: Origin>(
     mut origin: O,
     (from, dry_run): (Option<Instant>, bool),
 ) -> Result<(), Exit> {
-    let mut topics = published(config).await?;
+    let count = Count::default();
+    let mut topics = published(config, &count).await?;
     alone(config, &mut origin).await?;
     let record = remembered(config).await?;
     if record.is_none() {
@@ -95,12 +96,13 @@ async fn with<O: Origin>(
         }),
     };
     let window = window.unwrap_or_default();
+    let told = OfMessages::begin(&count);
     if dry_run {
         return look(config, &mut topics, window).await;
     }
     // Whether the topics can be read is known before anything is changed.
     topics.band(beginning(window.from), false).await?;
-    drop(topics);
+    drop((topics, told));
     let record = match under_way {
         // Lost once more, it begins anew: what was published meanwhile is on the topics.
         Some(record) if !matches!(standing, Standing::Lost) => record.clone(),
@@ -113,7 +115,14 @@ async fn with<O: Origin>(
 async fn look(config: &Config, topics: &mut Published, window: Window) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
     let since = told(window.from);
-    let account = account(config, topics, window, &mut stop).await?;
+    let Some(unsent) = stop.or(unsent(config)).await else {
+        return Err(Exit::Person(
+            "it was stopped before anything was looked at".into(),
+        ));
+    };
+    let topics = (topics, &unsent?);
+    let (account, ended) = account(config, topics, window, &mut stop).await?;
+    ended?;
     println!(
         "events {since}: {} in the table, {} of them on the topics; recover would publish {}",
         account.rows,
@@ -294,6 +303,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
     let mut stop = super::stop_on_signals()?;
     let since = record.snapshot.as_ref().and_then(|it| it.window().from);
     let (found, unfit) = (Arc::new(Mutex::new(Found::default())), Unfit::default());
+    let count = Count::default();
     let mut pipeline = Pipeline {
         name: config.name().to_owned(),
         origin,
@@ -304,6 +314,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
             since,
             unfit: unfit.clone(),
             found: Arc::clone(&found),
+            count: Arc::clone(&count),
         },
         preparer: parts::preparer(config)?.comparing(&unfit),
         letters: Letters::default(),
@@ -312,7 +323,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
         tally: Tally::default(),
         board: Board::default(),
     };
-    let told = progress::of_snapshot("recovery", pipeline.board.watch());
+    let told = progress::of_snapshot("recovery", pipeline.board.watch(), Some(count));
     let ended = supervise(&mut pipeline, &mut stop).await;
     told.abort();
     let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -353,50 +364,10 @@ fn tell_doubts(doubts: &[String]) {
     }
 }
 
-/// A destination that takes only what is missing there.
-struct Only {
-    outlet: Outlet,
-    routes: Vec<Topics>,
-    encoders: Encoders,
-    since: Option<Instant>,
-    unfit: Unfit,
-    found: Arc<Mutex<Found>>,
-}
-
-impl Only {
-    async fn missing(&self, sink: AnySink) -> Result<Missing<AnySink, Published>, Error> {
-        let (Some(back), Some(encoder)) =
-            (self.outlet.back(&self.routes).await?, (self.encoders)())
-        else {
-            return Err(Error::fatal(
-                "the topics or the schemas cannot be read any more",
-                "headwater check says what is wrong with them",
-            ));
-        };
-        let topics = Published::open(back, Arc::clone(&self.encoders)).await?;
-        let from = (beginning(self.since), self.unfit.clone());
-        let found = Arc::clone(&self.found);
-        Ok(Missing::new(sink, topics, encoder, from, found))
-    }
-}
-
-impl Destination for Only {
-    type Sink = Missing<AnySink, Published>;
-    type Positions = AnyPositions;
-
-    async fn open(&mut self) -> Result<(Self::Sink, AnyPositions), Box<dyn Trouble>> {
-        let (sink, positions) = self.outlet.open().await?;
-        let sink = self.missing(sink).await;
-        Ok((
-            sink.map_err(|error| -> Box<dyn Trouble> { Box::new(error) })?,
-            positions,
-        ))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use headwater_core::source::Item;
+    use headwater_sink::Error;
     use tokio::time::{Instant as Moment, sleep};
 
     use super::*;

@@ -260,7 +260,7 @@ async fn carry(config: &Config, replay: Replay, stop: &mut Stop) -> Result<(), E
         board: Board::of_replay(),
     };
     let figures = pipeline.board.watch();
-    let told = progress::of_snapshot("replay", figures.clone());
+    let told = progress::of_snapshot("replay", figures.clone(), None);
     let ended = Box::pin(supervise(&mut pipeline, stop)).await;
     told.abort();
     if std::io::stderr().is_terminal() {

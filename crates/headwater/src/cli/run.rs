@@ -203,7 +203,7 @@ async fn carry<O: Origin>(
         tally: *tally,
         board: board.clone(),
     };
-    let told = progress::of_snapshot("snapshot", pipeline.board.watch());
+    let told = progress::of_snapshot("snapshot", pipeline.board.watch(), None);
     let ended = supervise(&mut pipeline, stop).await;
     told.abort();
     if let Ok(Done::Complete) = &ended {

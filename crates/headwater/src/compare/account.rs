@@ -1,6 +1,7 @@
 //! A window of the table compared with the topics: what `audit` tells, and `recover --dry-run`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use headwater_core::band::{Band, Place, ShortId};
 use headwater_core::event::Role;
@@ -11,56 +12,21 @@ use headwater_core::row::{Row, Value};
 use headwater_core::window::Window;
 use headwater_sink::kafka::Ends;
 use headwater_source::{Error, NoPart, Part};
-use serde::Serialize;
+use tokio::time::timeout;
 
 use super::published::{Absent, Bands, beginning};
 use super::unsent::Unsent;
 use crate::parts::{self, Database};
 use crate::pipeline::{Outcome, Piece, Preparer, Stop, Unfit};
 
-/// So many of each kind are named.
-const NAMED: usize = 20;
 /// So many that seem to be missing are kept before they are looked for once more.
 const KEPT: usize = 50_000;
+/// Who is asked to stop does not wait for Kafka much longer.
+const LAST_LOOK: Duration = Duration::from_secs(5);
 
-/// What was found.
-#[derive(Debug, Default, Serialize)]
-pub struct Account {
-    /// Rows of the table that are events.
-    pub rows: u64,
-    /// Messages that they lead to, and that are there.
-    pub there: u64,
-    pub missing: u64,
-    /// Are not there, and stand for that on the topic of dead letters.
-    pub dead_lettered: u64,
-    /// Are not there, and may have been: the topic does not keep what is of their date.
-    pub not_comparable: u64,
-    /// Events that a topic has more than once, without replays.
-    pub doubled: u64,
-    pub replayed: u64,
-    /// On the topics, and not in the table.
-    pub foreign: u64,
-    /// Messages on the topics that are no events of this format.
-    pub unreadable: u64,
-    /// Rows that cannot be encoded or addressed today; messages of them that are there count as such.
-    pub unpublishable: u64,
-    /// Some of each kind, for people.
-    pub named: Vec<Named>,
-    /// What the topics cannot tell.
-    pub doubts: Vec<String>,
-    /// Asked to stop: everything before this date was compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stopped_at: Option<String>,
-}
+mod found;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Named {
-    pub what: &'static str,
-    pub id: String,
-    pub event_date: Option<String>,
-    /// Its topic, or why it cannot be published.
-    pub detail: String,
-}
+pub use found::{Account, Named};
 
 /// What is compared, and with what.
 pub struct Order<'a, B> {
@@ -84,57 +50,98 @@ struct Suspect {
 
 struct Comparing<'a, B> {
     order: Order<'a, B>,
+    /// Of dates that are done with.
     account: Account,
+    /// Of the last row's date, of which more may be to come.
+    of_date: Account,
     suspects: Vec<Suspect>,
     /// Those that rows lead to: others may be of other pipelines.
     led_to: BTreeSet<u16>,
     last_date: Option<i64>,
 }
 
-/// Compares all of the window, or until a stop is asked for.
-pub async fn compare<B: Bands>(order: Order<'_, B>, stop: &mut Stop) -> Result<Account, NoPart> {
+/// Compares all of the window, or until a stop is asked for; or what ended it before.
+pub async fn compare<B: Bands>(
+    order: Order<'_, B>,
+    stop: &mut Stop,
+) -> (Account, Result<(), NoPart>) {
     let mut comparing = Comparing {
         order,
         account: Account::default(),
+        of_date: Account::default(),
         suspects: Vec::new(),
         led_to: BTreeSet::new(),
         last_date: None,
     };
     let mut from = beginning(comparing.order.window.from);
-    loop {
-        let Some(read) = stop.or(comparing.order.published.band(from, false)).await else {
-            comparing.stopped(from);
-            break;
-        };
-        let (mut band, ends) = read?;
-        let window = comparing.next_window(&band);
-        let part = parts::part(comparing.order.database, &window).await?;
-        let is_done = comparing.rows(part, (&mut band, &ends), stop).await?;
-        comparing.look_again(&ends).await?;
-        if !is_done {
-            let at = comparing.stopped(from);
-            let to = Some(at);
-            comparing.close(&band, &Window { to, ..window });
-            break;
+    let ended = loop {
+        match comparing.band(from, stop).await {
+            Ok(Some(next)) => from = next,
+            Ok(None) => break Ok(()),
+            Err(no) => break Err(no),
         }
-        comparing.close(&band, &window);
-        let to = comparing.order.window.to;
-        let is_last = |horizon: Place| to.is_some_and(|to| to.0 <= horizon.date);
-        match band.horizon() {
-            Some(horizon) if !is_last(horizon) => from = horizon,
-            _ => break,
-        }
-    }
+    };
+    comparing.date_is_done();
     let mut account = comparing.account;
     account.unreadable = comparing.order.published.unreadable();
     account.doubts = comparing.order.published.doubts();
     if account.missing + account.unpublishable > 0 {
         account.doubts.extend(comparing.order.unsent.doubt());
     }
-    Ok(account)
+    (account, ended)
 }
 
 impl<B: Bands> Comparing<'_, B> {
+    /// One band; then from where the next one is, if there is one.
+    async fn band(&mut self, from: Place, stop: &mut Stop) -> Result<Option<Place>, NoPart> {
+        let Some(begun) = stop.or(self.begin(from)).await else {
+            self.stopped(from);
+            return Ok(None);
+        };
+        let (mut band, ends, window, part) = match begun {
+            Ok(begun) => begun,
+            Err(no) => {
+                self.stopped(from);
+                return Err(no);
+            }
+        };
+        let before = (self.account.clone(), self.of_date.clone(), self.last_date);
+        let read = self.rows(part, (&mut band, &ends), stop).await;
+        let looked = if matches!(read, Ok(true)) {
+            self.look_again(&ends).await
+        } else {
+            let looking = timeout(LAST_LOOK, self.look_again(&ends)).await;
+            looking.unwrap_or_else(|_| Err(Error::transient("Kafka does not answer").into()))
+        };
+        match (read, looked) {
+            (Ok(true), Ok(())) => {
+                self.close(&band, &window);
+                let to = self.order.window.to;
+                let is_last = |horizon: Place| to.is_some_and(|to| to.0 <= horizon.date);
+                Ok(band.horizon().filter(|horizon| !is_last(*horizon)))
+            }
+            (read, Ok(())) => {
+                let to = Some(self.stopped(from));
+                self.close(&band, &Window { to, ..window });
+                read.map(|_| None)
+            }
+            // What is missing of this band is not known.
+            (read, Err(no)) => {
+                (self.account, self.of_date, self.last_date) = before;
+                self.suspects.clear();
+                self.stopped(from);
+                if read? { Err(no) } else { Ok(None) }
+            }
+        }
+    }
+
+    async fn begin(&mut self, from: Place) -> Result<(Band, Ends, Window, Part), NoPart> {
+        let (band, ends) = self.order.published.band(from, false).await?;
+        let window = self.next_window(&band);
+        let part = parts::part(self.order.database, &window).await?;
+        Ok((band, ends, window, part))
+    }
+
     /// The dates that a band has events of; of the first and of the last one perhaps not all.
     fn next_window(&self, band: &Band) -> Window {
         let all = &self.order.window;
@@ -179,18 +186,22 @@ impl<B: Bands> Comparing<'_, B> {
         match self.order.preparer.0.prepare_each(row, &mut pieces) {
             Ok(Outcome::Publish { event_date }) => {
                 let date = Some(event_date);
+                self.reach(event_date);
                 let id = pieces.first().map(Piece::id);
-                self.account.rows += u64::from(id.is_none_or(|id| is_in(band, date, id)));
-                self.last_date = date;
+                self.of_date.rows += u64::from(id.is_none_or(|id| is_in(band, date, id)));
                 for piece in pieces {
                     self.piece(piece, event_date, band);
                 }
             }
             Ok(Outcome::Skip(_) | Outcome::Filtered(_)) => {}
             Ok(Outcome::Fail { id, failure }) => {
-                if is_in(band, date_of(row), &id) {
-                    self.account.rows += 1;
-                    self.unpublishable((id, None), None, &failure);
+                let date = date_of(row);
+                if let Some(date) = date {
+                    self.reach(date);
+                }
+                if is_in(band, date, &id) {
+                    self.of_date.rows += 1;
+                    self.unpublishable((id, None), date, &failure);
                 }
             }
             Err(missing) => {
@@ -198,7 +209,7 @@ impl<B: Bands> Comparing<'_, B> {
                 return Err(Error::fatal(missing.to_string(), mend).into());
             }
         }
-        (self.order.progress)(self.account.rows);
+        (self.order.progress)(self.account.rows + self.of_date.rows);
         Ok(())
     }
 
@@ -212,6 +223,27 @@ impl<B: Bands> Comparing<'_, B> {
         }
     }
 
+    /// Rows come in the order of their dates.
+    fn reach(&mut self, date: i64) {
+        if self.last_date != Some(date) {
+            self.date_is_done();
+            self.last_date = Some(date);
+        }
+    }
+
+    fn date_is_done(&mut self) {
+        self.account.add(std::mem::take(&mut self.of_date));
+    }
+
+    /// Where an event of this date is counted.
+    fn of(&mut self, date: i64) -> &mut Account {
+        if self.last_date == Some(date) {
+            &mut self.of_date
+        } else {
+            &mut self.account
+        }
+    }
+
     fn message(&mut self, message: &Message, date: i64, band: &mut Band) {
         let failure = self.order.preparer.1.take(message);
         if !is_in(band, Some(date), &message.id) {
@@ -222,7 +254,7 @@ impl<B: Bands> Comparing<'_, B> {
         if let Some(topic) = number {
             self.led_to.insert(topic);
             if band.has(topic, id) {
-                self.account.there += 1;
+                self.of(date).there += 1;
                 return;
             }
         }
@@ -234,7 +266,7 @@ impl<B: Bands> Comparing<'_, B> {
             }
             (None, None) => {
                 let topic = message.address.topic.to_string();
-                let what = self.absent(id, &topic, Absent::Surely);
+                let what = self.absent((id, date), &topic, Absent::Surely);
                 self.name(what, text, Some(date), &topic);
             }
             (Some(topic), None) => self.suspects.push(Suspect {
@@ -254,10 +286,10 @@ impl<B: Bands> Comparing<'_, B> {
         failure: &Failure,
     ) {
         let what = if self.order.unsent.has(ShortId::of(&id), topic) {
-            self.account.dead_lettered += 1;
+            self.of_date.dead_lettered += 1;
             "dead-lettered"
         } else {
-            self.account.unpublishable += 1;
+            self.of_date.unpublishable += 1;
             "unpublishable"
         };
         self.name(what, id, date, &failure.to_string());
@@ -272,24 +304,23 @@ impl<B: Bands> Comparing<'_, B> {
         let mut late = self.order.published.since(ends, only).await?;
         for suspect in std::mem::take(&mut self.suspects) {
             if late.has(suspect.topic, suspect.id) {
-                self.account.there += 1;
+                self.of(suspect.date).there += 1;
                 continue;
             }
             let absent = self.order.published.absent(suspect.topic, suspect.date);
             let topic = self.topic(suspect.topic);
-            let what = self.absent(suspect.id, &topic, absent);
+            let what = self.absent((suspect.id, suspect.date), &topic, absent);
             self.name(what, suspect.text, Some(suspect.date), &topic);
         }
         Ok(())
     }
 
     /// Counts an event that is not on its topic.
-    fn absent(&mut self, id: ShortId, topic: &str, absent: Absent) -> &'static str {
-        let account = &mut self.account;
+    fn absent(&mut self, (id, date): (ShortId, i64), topic: &str, absent: Absent) -> &'static str {
+        let is_unsent = self.order.unsent.has(id, Some(topic));
+        let account = self.of(date);
         let (count, what) = match absent {
-            _ if self.order.unsent.has(id, Some(topic)) => {
-                (&mut account.dead_lettered, "dead-lettered")
-            }
+            _ if is_unsent => (&mut account.dead_lettered, "dead-lettered"),
             Absent::Surely => (&mut account.missing, "missing"),
             Absent::Perhaps => (&mut account.not_comparable, "not comparable"),
         };
@@ -299,12 +330,14 @@ impl<B: Bands> Comparing<'_, B> {
 
     /// What the topics have beyond the table.
     fn close(&mut self, band: &Band, window: &Window) {
-        for (id, topic) in band.doubled() {
+        let is_before = |date: i64| window.to.is_none_or(|to| date < to.0);
+        for (id, topic, _) in band.doubled().filter(|(_, _, date)| is_before(*date)) {
             self.account.doubled += 1;
             let topic = self.topic(topic);
             self.name("doubled", id.to_string(), None, &topic);
         }
-        self.account.replayed += band.replayed() as u64;
+        let replayed = band.replayed().filter(|date| is_before(*date));
+        self.account.replayed += replayed.count() as u64;
         let is_ours = |(_, topic, date): &(ShortId, u16, i64)| {
             self.led_to.contains(topic) && window.has(*date)
         };
@@ -316,10 +349,16 @@ impl<B: Bands> Comparing<'_, B> {
         }
     }
 
-    /// Events of the last row's date may still have been to come: they are compared once more by whoever goes on.
+    /// Events of the last row's date may still have been to come: whoever goes on compares and counts all of them.
     fn stopped(&mut self, from: Place) -> Instant {
         let from = Some(from.date).filter(|date| *date > i64::MIN);
-        let at = Instant(self.last_date.max(from).unwrap_or(0));
+        let at = self.last_date.max(from);
+        if self.last_date < at {
+            self.date_is_done();
+        } else {
+            self.of_date = Account::default();
+        }
+        let at = Instant(at.unwrap_or(0));
         self.account.stopped_at = Some(at.to_string());
         at
     }
@@ -330,14 +369,15 @@ impl<B: Bands> Comparing<'_, B> {
     }
 
     fn name(&mut self, what: &'static str, id: String, date: Option<i64>, detail: &str) {
-        let named = &mut self.account.named;
-        if named.iter().filter(|it| it.what == what).count() < NAMED {
-            named.push(Named {
-                what,
-                id,
-                event_date: date.map(|date| Instant(date).to_string()),
-                detail: detail.to_owned(),
-            });
+        let named = Named {
+            what,
+            id,
+            event_date: date.map(|date| Instant(date).to_string()),
+            detail: detail.to_owned(),
+        };
+        match date {
+            Some(date) => self.of(date).name(named),
+            None => self.account.name(named),
         }
     }
 }

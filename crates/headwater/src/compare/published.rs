@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use headwater_core::band::{self, Band, Gathering, Place, ShortId};
 use headwater_core::instant::Instant;
@@ -14,6 +15,9 @@ const LIMIT: usize = 1_000_000;
 /// A message is later than its event, but for the clocks of those who wrote the two.
 const CLOCKS_DIFFER: i64 = 10 * 60 * 1000;
 
+/// How many messages of the topics were read, for those who show it; what is read again counts again.
+pub type Count = Arc<AtomicU64>;
+
 /// What a reading of the topics borrows: messages are put into it in a thread of its own.
 struct Desk {
     gathering: Gathering,
@@ -23,11 +27,13 @@ struct Desk {
     unreadable: u64,
     /// By how much an event's date was later than its message, at most, in milliseconds.
     lead: i64,
+    count: Count,
 }
 
 /// The topics of a pipeline.
 pub struct Published {
     back: Back,
+    count: Count,
     numbers: HashMap<String, u16>,
     encoders: Encoders,
     /// Before these times (milliseconds since 1970) the topics' retention has cut what was there.
@@ -87,11 +93,12 @@ pub enum Absent {
 }
 
 impl Published {
-    pub async fn open(back: Back, encoders: Encoders) -> Result<Published, Error> {
+    pub async fn open(back: Back, encoders: Encoders, count: Count) -> Result<Published, Error> {
         let numbers = back.topics().iter().cloned().zip(0..).collect();
         let compacted = back.compacted().await?.into_iter().collect();
         Ok(Published {
             back,
+            count,
             numbers,
             encoders,
             cut: HashMap::new(),
@@ -118,6 +125,7 @@ impl Published {
             only,
             unreadable: 0,
             lead: 0,
+            count: Arc::clone(&self.count),
         };
         let reading = self.back.read(from, desk, put).await?;
         self.unreadable.get_or_insert(reading.into.unreadable);
@@ -214,6 +222,7 @@ impl Bands for Published {
 }
 
 fn put(desk: &mut Desk, stored: &Stored<'_>) {
+    desk.count.fetch_add(1, Ordering::Relaxed);
     let Some((id, date)) = desk.encoder.identify(stored.value) else {
         desk.unreadable += 1;
         return;

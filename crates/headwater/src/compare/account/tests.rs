@@ -120,7 +120,8 @@ async fn compared_by(
         progress: &mut |_| {},
     };
     let (_ask, mut stop) = Stop::channel();
-    let account = compare(order, &mut stop).await.unwrap();
+    let (account, ended) = compare(order, &mut stop).await;
+    ended.unwrap();
     assert!(unfit.is_empty(), "nothing of them is kept");
     (account, published.bands)
 }
