@@ -144,6 +144,16 @@ const METRICS: &[Metric] = &[
         read: Read::One(|it, _| it.snapshot.and_then(|part| part.expected).map(number)),
     },
     Metric {
+        name: "headwater_snapshot_rows_per_second", kind: "gauge", label: None,
+        meaning: "The same: how fast that goes, since this process began with it.",
+        read: Read::One(|it, _| it.snapshot.map(|part| number(part.rate))),
+    },
+    Metric {
+        name: "headwater_snapshot_seconds_left", kind: "gauge", label: None,
+        meaning: "The same: about how long it takes from now on. Absent if that cannot be told.",
+        read: Read::One(|it, _| it.snapshot.and_then(|part| part.rest()).map(number)),
+    },
+    Metric {
         name: "headwater_snapshot_again_total", kind: "counter", label: None,
         meaning: "Events that a snapshot published after an interruption, and that are younger than its beginning: they come \
                   from the log too.",
