@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 mod admin;
+mod audit;
 mod binlog;
 mod blocked;
 mod check_rows;

@@ -5,6 +5,7 @@ mod kept;
 mod keys;
 mod large;
 mod locked;
+mod shown;
 
 use std::time::Duration;
 
@@ -30,6 +31,27 @@ fn with_snapshot<'a, D: Outbox>(mut scene: Scene<'a, D>, snapshot: &str) -> Scen
     scene.configure();
     scene
 }
+
+/// Promises that are looked at on PostgreSQL 17, to the others too.
+macro_rules! on_other_versions {
+    ($($promise:ident: $hint:literal),+) => {
+        mod on_postgresql_15 {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::scene::Scene::shared(15, $hint).await).await;
+            })+
+        }
+
+        mod on_postgresql_18 {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::scene::Scene::shared(18, $hint).await).await;
+            })+
+        }
+    };
+}
+
+on_other_versions!(killed: "broken", only: "only", same_bytes: "same", pruned: "pruned");
 
 #[tokio::test]
 async fn existing_rows_and_new_ones_arrive_each_once_on_postgresql_15() {

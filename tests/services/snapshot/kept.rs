@@ -6,7 +6,7 @@ use super::{COMPLETE, PATIENCE, with_snapshot};
 use crate::scene::{LIMIT, Scene};
 
 /// Each message waits for the one before it, and for 20 ms.
-const SLOWLY: &str = "linger = \"20ms\"\nmax_in_flight = { messages = 1, bytes = \"16MiB\" }\n";
+pub const SLOWLY: &str = "linger = \"20ms\"\nmax_in_flight = { messages = 1, bytes = \"16MiB\" }\n";
 
 #[tokio::test]
 async fn a_server_that_keeps_too_little_log_is_told_of_on_postgresql() {
