@@ -23,6 +23,22 @@ macro_rules! everywhere {
             use super::*;
 
             #[tokio::test]
+            async fn on_postgresql_15() {
+                super::$promise(Scene::shared(15, $hint).await).await;
+            }
+
+            #[tokio::test]
+            async fn on_postgresql_18() {
+                super::$promise(Scene::shared(18, $hint).await).await;
+            }
+
+            #[tokio::test]
+            async fn on_mariadb_10_11() {
+                let mysql = Mysql::shared(Server::MariaDb1011);
+                super::$promise(Scene::binlog(mysql, Kafka::shared(), $hint).await).await;
+            }
+
+            #[tokio::test]
             async fn on_postgresql_17() {
                 super::$promise(Scene::shared(17, $hint).await).await;
             }
