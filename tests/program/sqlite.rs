@@ -4,6 +4,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -70,7 +73,7 @@ pub fn wait(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !done() {
         assert!(Instant::now() < deadline, "waited too long until {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -251,6 +254,96 @@ fn rows_that_are_already_there_come_first_and_once_over_kills() {
     arrived.retain(|id| seen.insert(id.clone()));
     old.extend((0..3).map(|round| format!("new{round}")));
     assert_eq!(arrived, old);
+}
+
+#[test]
+fn beside_a_writer_that_does_not_pause_each_row_comes_once() {
+    // GIVEN rows, and a writer that goes on whatever happens
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    // Otherwise nobody can write while somebody reads.
+    database.pragma_update(None, "journal_mode", "wal").unwrap();
+    database.execute_batch("BEGIN").unwrap();
+    let mut written: Vec<String> = (0..2000).map(|row| format!("old{row:04}")).collect();
+    for id in &written {
+        insert(&database, id, Some("{}"));
+    }
+    database.execute_batch("COMMIT").unwrap();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writer = thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || {
+            let mut new = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                let id = format!("new{:05}", new.len());
+                insert(&database, &id, Some("{}"));
+                new.push(id);
+                thread::sleep(Duration::from_millis(1));
+            }
+            new
+        }
+    });
+
+    // WHEN the pipeline begins among them
+    configure(folder.path(), "initial");
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let mut child = start(folder.path(), 0);
+    wait("rows come that the log alone had", || {
+        published(folder.path(), 0).len() > 2300
+    });
+    is_over.store(true, Ordering::Relaxed);
+    written.extend(writer.join().unwrap());
+    let last = written.last().cloned();
+    wait("all are published", || {
+        published(folder.path(), 0).last() == last.as_ref()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    // THEN each row comes once: none is in both, none in neither
+    let mut arrived = published(folder.path(), 0);
+    arrived.sort_unstable();
+    written.sort_unstable();
+    assert_eq!(arrived, written);
+}
+
+#[test]
+fn the_same_row_is_the_same_message_by_snapshot_and_by_log() {
+    // GIVEN a pipeline that carries rows as they are committed, one of them delivered already, with all kinds of JSON
+    let folder = tempfile::tempdir().unwrap();
+    let database = outbox(folder.path());
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let mut child = start(folder.path(), 0);
+    let payloads = [
+        r#"{"b": [1, 2.50, -0.0, 1e3], "a": null, "long": 12345678901234567890}"#,
+        r#"{"text": "ä€😀 \" \\ / \t", "empty": {}, "none": []}"#,
+        "{ \"date\":\t\"2024-02-29T12:00:00Z\",\n\"nested\": {\"z\": 1, \"a\": {\"b\": false}} }",
+    ];
+    database.execute_batch("BEGIN").unwrap();
+    for (id, payload) in ["a", "b", "c"].iter().zip(payloads) {
+        insert(&database, id, Some(payload));
+    }
+    let delivered = "UPDATE events SET delivered = 1 WHERE id = 'b'";
+    database.execute(delivered, []).unwrap();
+    database.execute_batch("COMMIT").unwrap();
+    wait("all are published", || {
+        published(folder.path(), 0).len() == payloads.len()
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let streamed = fs::read_to_string(folder.path().join("out0")).unwrap();
+
+    // WHEN another one publishes the same rows as a snapshot
+    let other = CONFIG
+        .replace("\"never\"", "\"only\"")
+        .replace("position.json", "other.json");
+    fs::write(folder.path().join("headwater.toml"), other).unwrap();
+    assert_eq!(code(&run(folder.path(), &["init"])), Some(0));
+    let output = run(folder.path(), &["run"]);
+    assert_eq!(code(&output), Some(0), "{}", stderr(&output));
+
+    // THEN they are the same to the byte
+    assert_eq!(stdout(&output), streamed);
 }
 
 #[test]
