@@ -6,7 +6,8 @@ mod columns;
 use std::time::{Duration, Instant};
 
 use headwater_testkit::{
-    Committed, Consumed, Kafka, Load, MysqlDatabase, Outbox, Verdict, Written, check, long, unique,
+    Committed, Consumed, Kafka, Load, MysqlDatabase, Outbox, Verdict, Written, check, free_port,
+    get, long, unique,
 };
 use tokio::time::sleep;
 
@@ -75,11 +76,13 @@ async fn the_acks_of_one_topic_held_back_hold_back_the_position_and_cost_no_memo
     let mut scene = Scene::on(database, &kafka, "held").await;
     scene.pipeline.replication = 3;
     scene.pipeline.sink = "max_in_flight = { messages = 2000 }".into();
-    let (held, node) = topic_of_its_own(&kafka, &scene.namespace).await;
+    // the tests themselves talk to the first broker
+    let base = format!("{}.held", scene.namespace);
+    let (held, node) = topic_led(&kafka, &base, |node| node > 0).await;
     let mut topics = vec![held];
     for end in ["a", "b"] {
-        let topic = format!("{}.{end}", scene.namespace);
-        kafka.create_topic(&topic, 3, 3, &[]).await;
+        let base = format!("{}.{end}", scene.namespace);
+        let (topic, _) = topic_led(&kafka, &base, |it| it != node).await;
         topics.push(topic);
     }
     for topic in &topics {
@@ -104,7 +107,12 @@ async fn the_acks_of_one_topic_held_back_hold_back_the_position_and_cost_no_memo
         sleep(Duration::from_millis(500)).await;
     }
 
-    // THEN no position passes what was not acked, and memory stays flat
+    // THEN the topics whose brokers answer get all of it meanwhile
+    for verdict in judged(&kafka, &topics[1..], &written).await {
+        verdict.assert_at_least_once();
+    }
+
+    // AND no position passes what was not acked, and memory stays flat
     let after = scene.database.confirmed_lsn(&scene.pipeline.slot()).await;
     assert_eq!(before, after, "a position passed events without acks");
     let grown = run.peak_rss_kb().saturating_sub(peak_before);
@@ -122,17 +130,59 @@ async fn the_acks_of_one_topic_held_back_hold_back_the_position_and_cost_no_memo
     }
 }
 
-/// A topic of one copy that does not lie on the first broker, which the tests talk to; and where it lies.
-async fn topic_of_its_own(kafka: &Kafka, namespace: &str) -> (String, usize) {
+/// A topic of one copy that lies on such a broker, and on which.
+async fn topic_led(kafka: &Kafka, base: &str, fits: impl Fn(usize) -> bool) -> (String, usize) {
     for number in 0..20 {
-        let topic = format!("{namespace}.held{number}");
+        let topic = format!("{base}{number}");
         kafka.create_topic(&topic, 1, 1, &[]).await;
         let node = kafka.leader(&topic).await;
-        if node > 0 {
+        if fits(node) {
             return (topic, node);
         }
     }
-    panic!("all topics lie on the first broker");
+    panic!("no topic lies where it should");
+}
+
+#[tokio::test]
+async fn a_topic_that_is_made_has_the_partitions_and_copies_that_its_pattern_says() {
+    // GIVEN three brokers, and patterns of which the longest counts
+    let kafka = Kafka::start(3);
+    let database = headwater_testkit::Postgres::shared(17);
+    let mut scene = Scene::on(database, &kafka, "made").await;
+    let (all, one) = (unique("made"), "made.Wallet");
+    scene.pipeline.more = format!(
+        r#"[[route]]
+topic = "{all}.{one}"
+{KEY}
+[[route]]
+topic = "{all}.plain"
+{KEY}
+[sink.topics."{all}.*"]
+partitions = 2
+replication = 3
+[sink.topics."{all}.{one}"]
+partitions = 5
+replication = 2
+settings = {{ "retention.ms" = "777000" }}
+"#
+    );
+    scene.configure();
+    scene.init();
+    let mut run = scene.start().await;
+
+    // WHEN a message goes to each
+    let event = Event::new(&scene.namespace, "k", 1);
+    scene.database.execute(&scene.insert(&event)).await;
+    let (one, plain) = (format!("{all}.{one}"), format!("{all}.plain"));
+    for topic in [&one, &plain] {
+        messages(&scene, topic, 1).await;
+    }
+    run.ask_to_stop().await;
+
+    // THEN the brokers have made them so
+    assert_eq!(kafka.replication(&one).await, [2; 5]);
+    assert_eq!(kafka.topic_config(&one).await["retention.ms"], "777000");
+    assert_eq!(kafka.replication(&plain).await, [3; 2]);
 }
 
 /// Six rows, of which some are to be skipped; each kind of rule meets its row.
@@ -175,6 +225,8 @@ skip = [{ event_type = ["Audit*"] }, { payload.tier = "test", namespace = "*" }]
 only = [{ model_type = ["Wallet", "Nobody"] }]
 "#
     .into();
+    let port = free_port();
+    scene.pipeline.admin = format!("listen = \"127.0.0.1:{port}\"");
     scene.configure();
     scene.init();
     let run = scene.start().await;
@@ -185,6 +237,16 @@ only = [{ model_type = ["Wallet", "Nobody"] }]
 
     // THEN the others arrive, and each rule is counted
     let written = only(&events, &[1, 6]);
+    scene.judge(&written).await;
+    for (rule, count) in [("skip[1]", 2.0), ("skip[2]", 1.0), ("only", 1.0)] {
+        let name = format!("headwater_filtered_total{{rule=\"{rule}\"}}");
+        let counted = || get(port, "/metrics").unwrap().metric(&name);
+        let end = Instant::now() + LIMIT;
+        while counted() != Some(count) && Instant::now() < end {
+            sleep(Duration::from_millis(100)).await;
+        }
+        assert_eq!(counted(), Some(count), "{name}");
+    }
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
     let output = scene.headwater.run(&["check"]);

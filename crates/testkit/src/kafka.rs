@@ -222,6 +222,12 @@ impl Kafka {
         blocking(move || reader::partition_count(&brokers, &name)).await
     }
 
+    /// The copies that each partition was made with.
+    pub async fn replication(&self, name: &str) -> Vec<usize> {
+        let (brokers, name) = (self.brokers(), name.to_owned());
+        blocking(move || reader::replication(&brokers, &name)).await
+    }
+
     /// Removes what lies before `offset` in one partition.
     pub async fn delete_records(&self, topic: &str, partition: i32, offset: i64) {
         let mut list = TopicPartitionList::new();

@@ -107,7 +107,7 @@ async fn keys_go_where_javas_own_producer_puts_them() {
 async fn a_partition_a_time_and_headers_come_from_columns() {
     // GIVEN a table with more columns, and a route that uses them
     let mut scene = Scene::shared(17, "columns").await;
-    let add = "ALTER TABLE eventlog.events ADD COLUMN shard int, ADD COLUMN headers jsonb, ADD COLUMN traceparent text";
+    let add = "ALTER TABLE eventlog.events ADD COLUMN shard int, ADD COLUMN headers jsonb, ADD COLUMN traceparent text, ADD COLUMN tracestate text";
     scene.database.execute(add).await;
     let to = topic();
     scene.kafka.create_topic(&to, 3, 1, &[]).await;
@@ -131,6 +131,7 @@ headers_from = "headers"
         ("payload", r#"'{"customer": {"id": "c-9"}, "tier": null}'"#),
         ("headers", r#"'{"a": "b", "n": 1.50, "none": null}'"#),
         ("traceparent", "'00-ab-cd-01'"),
+        ("tracestate", "'vendor=1'"),
     ];
     scene
         .database
@@ -155,7 +156,8 @@ headers_from = "headers"
             "type=WalletChangedEvent",
             "a=b",
             "n=1.50",
-            "traceparent=00-ab-cd-01"
+            "traceparent=00-ab-cd-01",
+            "tracestate=vendor=1"
         ]
     );
 
@@ -258,6 +260,7 @@ async fn init_makes_the_topics_that_present_rows_lead_to_as_they_are_to_be() {
             "{}",
             done.stderr
         );
+        assert_eq!(scene.kafka.partitions(&topic).await, 5);
         let config = scene.kafka.topic_config(&topic).await;
         assert_eq!(config["retention.ms"], "777000");
     }

@@ -112,6 +112,12 @@ pub(super) fn partition_count(brokers: &str, topic: &str) -> usize {
     partitions(&consumer(brokers), topic, Instant::now() + LIMIT).len()
 }
 
+pub(super) fn replication(brokers: &str, topic: &str) -> Vec<usize> {
+    let all = consumer(brokers).fetch_metadata(Some(topic), TRY).unwrap();
+    let partitions = all.topics().iter().flat_map(MetadataTopic::partitions);
+    partitions.map(|it| it.replicas().len()).collect()
+}
+
 pub(super) fn message_count(brokers: &str, topic: &str) -> u64 {
     let consumer = consumer(brokers);
     let end = Instant::now() + LIMIT;
