@@ -1,6 +1,7 @@
 //! What becomes of rows that cannot be published: each kind of failure, made for real, with each policy.
 
 mod hold;
+mod kinds;
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::{NO_NUMBER, NO_TYPE, ends_with, failing, letters, numbered, published, put_schema};
 use crate::scene::{Event, LIMIT, Running, Scene};
 
-const HOLD: &str = "when_stopped = \"hold\"";
+pub const HOLD: &str = "when_stopped = \"hold\"";
 
 /// A pipeline that holds before the second of three rows.
 async fn holding(odd: (&str, &str)) -> (Scene<'static>, Running, u16, Event) {
@@ -36,7 +36,7 @@ async fn holding(odd: (&str, &str)) -> (Scene<'static>, Running, u16, Event) {
 }
 
 /// What `/ready` says, once it answers so.
-async fn ready(port: u16, code: u16, says: &str) -> String {
+pub async fn ready(port: u16, code: u16, says: &str) -> String {
     let end = Instant::now() + LIMIT;
     loop {
         let page = get(port, "/ready").filter(|page| page.code == code);
@@ -46,6 +46,12 @@ async fn ready(port: u16, code: u16, says: &str) -> String {
         assert!(Instant::now() < end, "/ready never says {code} {says}");
         sleep(Duration::from_millis(100)).await;
     }
+}
+
+pub fn hang_up(run: &Running) {
+    let pid = run.pid().to_string();
+    let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
+    assert!(sent.success());
 }
 
 #[tokio::test]
@@ -93,9 +99,7 @@ async fn it_goes_on_when_the_configuration_makes_a_letter_of_the_row() {
 #[tokio::test]
 async fn a_hangup_tries_the_row_again_and_a_stop_ends_with_code_3() {
     let (scene, mut run, port, _) = holding(NO_TYPE).await;
-    let pid = run.pid().to_string();
-    let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
-    assert!(sent.success());
+    hang_up(&run);
     assert!(run.wait_for_log("is tried again", LIMIT).await);
     assert!(
         run.wait_for_log("trying the row that stopped the last run first", LIMIT)
