@@ -33,6 +33,8 @@ pub trait Outbox {
     async fn events(&self, namespace: &str) -> Vec<Committed>;
     /// Commits `count` events of about `payload_bytes` each in one transaction, spread over up to a thousand keys.
     async fn bulk_rows(&self, namespace: &str, count: u32, payload_bytes: usize) -> Written;
+    /// Gives back what stopped pipelines hold of the server: slots, and publications. A binlog keeps no account of its readers.
+    async fn remove_pipelines(&self);
     /// Watches how many sessions read the log for Headwater.
     fn witness(&self) -> Witness;
 
@@ -105,6 +107,10 @@ impl Outbox for Database<'_> {
     async fn bulk_rows(&self, namespace: &str, count: u32, payload_bytes: usize) -> Written {
         let client = self.connect().await;
         bulk_rows(&client, namespace, count, payload_bytes).await
+    }
+
+    async fn remove_pipelines(&self) {
+        Database::remove_pipelines(self).await;
     }
 
     fn witness(&self) -> Witness {
@@ -194,6 +200,8 @@ impl Outbox for MysqlDatabase<'_> {
     async fn bulk_rows(&self, namespace: &str, count: u32, payload_bytes: usize) -> Written {
         MysqlDatabase::bulk_rows(self, namespace, count, payload_bytes).await
     }
+
+    async fn remove_pipelines(&self) {}
 
     fn witness(&self) -> Witness {
         MysqlDatabase::witness(self)

@@ -132,6 +132,17 @@ impl<'a> Database<'a> {
         }
     }
 
+    /// Drops every slot and publication of this database.
+    pub(crate) async fn remove_pipelines(&self) {
+        let client = self.connect().await;
+        drop_slots(&client, &self.name).await;
+        let publications =
+            "SELECT string_agg(format('DROP PUBLICATION %I', pubname), ';') FROM pg_publication";
+        if let Some(drop) = self.ask(publications).await {
+            self.execute(&drop).await;
+        }
+    }
+
     /// Backends that stream this database's log.
     pub async fn walsenders(&self) -> Vec<i32> {
         let client = self.connect().await;
@@ -176,20 +187,20 @@ async fn remove(postgres: &Postgres, name: &str) -> Result<(), tokio_postgres::E
             &[&name],
         )
         .await?;
-    // A slot is released a moment after its walsender was ended.
+    drop_slots(&client, name).await;
+    client
+        .batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)"))
+        .await
+}
+
+/// A slot is released a moment after its walsender was ended.
+async fn drop_slots(client: &Client, database: &str) {
+    let drop =
+        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = $1";
     for _ in 0..50 {
-        let dropped = client
-            .execute(
-                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = $1",
-                &[&name],
-            )
-            .await;
-        if dropped.is_ok() {
+        if client.execute(drop, &[&database]).await.is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    client
-        .batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)"))
-        .await
 }
