@@ -172,8 +172,8 @@ const TEXTS: &[(&str, Ended)] = &[
         Ended::Advice(
             "an event is larger than the server sends: SET GLOBAL max_allowed_packet = 1073741824; and SET GLOBAL \
              slave_max_allowed_packet = 1073741824; if they are that large already, no event begins there, as after a RESET where \
-             positions are files and offsets: `headwater recover` publishes from the table what is missing, `headwater adopt` goes on \
-             without that",
+             positions are files and offsets: `headwater recover --from TIME` publishes from the table what is missing, `headwater \
+             adopt` goes on without that",
         ),
     ),
     (BY_GTIDS, Ended::Advice(MODE)),
@@ -200,7 +200,7 @@ pub(super) fn of_stream(refusal: &Refusal, settings: &Settings, place: &str) -> 
     let known = TEXTS.iter().find(|(text, _)| refusal.text.contains(text));
     match known.map(|(_, ended)| ended) {
         Some(Ended::Clash) => (clash(settings), true),
-        Some(Ended::Lost) => (Error::fatal(what, LOST), false),
+        Some(Ended::Lost) => (Error::lost(what, LOST), false),
         Some(Ended::Advice(advice)) => (Error::fatal(what, *advice), false),
         // The log itself cannot be read any further: nobody jumps over that.
         None => (
@@ -330,6 +330,13 @@ mod tests {
                 panic!("{text} is not fatal");
             };
             assert!(advice.contains(says), "{text}: {advice}");
+        }
+        for (text, ended) in TEXTS {
+            let (error, _) = of_stream(&refusal(1236, text), &settings(), "");
+            let lost = matches!(ended, Ended::Lost);
+            assert_eq!(matches!(error, Error::Lost { .. }), lost, "{text}");
+            // What is no lost log to `headwater recover` is not sent there without a date.
+            assert!(lost || !error.to_string().contains("headwater recover`"));
         }
         let (error, clash) = of_stream(&refusal(4052, "already connected"), &settings(), "");
         assert!(matches!(error, Error::Fatal { .. }) && clash);
