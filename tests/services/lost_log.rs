@@ -5,9 +5,9 @@ use std::time::Duration;
 use headwater_testkit::{Kafka, Outbox, Postgres, Proxy, Written};
 use serde_json::Value;
 
-use crate::scene::{Event, Scene};
+use crate::scene::Scene;
 
-mod backup;
+pub mod backup;
 mod first_start;
 mod replaced;
 mod setup;
@@ -126,15 +126,8 @@ async fn a_slot_that_was_advanced_by_hand_is_refused_until_it_is_adopted() {
 async fn another_cluster_behind_the_same_address_is_refused_until_it_is_adopted() {
     // GIVEN a pipeline that has run, and then its address leads to another cluster that has all it needs
     let (there, elsewhere) = (Postgres::shared(17), Postgres::start(17, &[]));
-    let proxy = Proxy::start(there.port());
-    let mut scene = Scene::on(there, Kafka::shared(), "elsewhere").await;
-    scene.pipeline.source_url = scene.database.url_through(proxy.port());
-    scene.configure();
-    scene.init();
-    let mut written = has_run(&scene).await;
-    copy(&scene, &elsewhere).await;
-    proxy.lead_to(elsewhere.port());
-    proxy.cut();
+    let scene = Scene::on(there, Kafka::shared(), "elsewhere").await;
+    let (scene, _proxy, mut written) = that_is_led_elsewhere(scene, &elsewhere).await;
 
     // WHEN it is started, THEN a person is asked for
     let words = ["system identifier", "headwater adopt"];
@@ -144,25 +137,42 @@ async fn another_cluster_behind_the_same_address_is_refused_until_it_is_adopted(
 
     // AND after it was adopted, the other cluster's events are carried
     adopts(&scene);
-    let mut run = scene.start().await;
-    let event = Event::new(&scene.namespace, "other", 1);
-    let client = elsewhere.connect(scene.database.name()).await;
-    client.batch_execute(&event.insert()).await.unwrap();
-    written.committed.push(event.committed());
-    scene.judge(&written).await.assert_exactly_once();
-    run.ask_to_stop().await;
+    goes_on(&scene, &mut written).await;
+    nothing_more_was_published(&scene, &written).await;
 }
 
-/// Makes the same database with the same publication and slot on another server.
+/// A pipeline that has run, and whose address leads since then to another cluster, which was given its rows; and the proxy that does so.
+pub async fn that_is_led_elsewhere<'a>(
+    mut scene: Scene<'a>,
+    elsewhere: &'a Postgres,
+) -> (Scene<'a>, Proxy, Written) {
+    let proxy = Proxy::start(scene.database.port());
+    scene.pipeline.source_url = scene.database.url_through(proxy.port());
+    scene.configure();
+    scene.init();
+    let written = has_run(&scene).await;
+    copy(&scene, elsewhere).await;
+    proxy.lead_to(elsewhere.port());
+    proxy.cut();
+    scene.database = scene.database.on(elsewhere);
+    (scene, proxy, written)
+}
+
+/// Makes the same database with the same rows, publication and slot on another server.
 async fn copy(scene: &Scene<'_>, elsewhere: &Postgres) {
     let name = scene.database.name();
     let copy = elsewhere.database("copy").await;
     let rename = format!("ALTER DATABASE {} RENAME TO {name}", copy.name());
     let root = elsewhere.connect("postgres").await;
     root.batch_execute(&rename).await.unwrap();
+    let rows = "SELECT json_agg(event) FROM eventlog.events AS event";
+    let rows = scene.database.ask(rows).await.unwrap();
     let slot = scene.pipeline.slot();
     let client = elsewhere.connect(name).await;
     for make in [
+        format!(
+            "INSERT INTO eventlog.events SELECT * FROM json_populate_recordset(NULL::eventlog.events, $rows${rows}$rows$)"
+        ),
         format!("CREATE PUBLICATION {slot} FOR TABLE eventlog.events WITH (publish = 'insert')"),
         format!("SELECT pg_create_logical_replication_slot('{slot}', 'pgoutput')"),
     ] {

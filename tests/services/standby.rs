@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::failover::{carries_again, load, more};
 use crate::lost_log::refuses;
+use crate::recover::{comes_back, with_own_topic};
 use crate::scene::{Event, LIMIT, Scene};
 use crate::several_hosts::point;
 
@@ -79,10 +80,7 @@ async fn a_standby_without_the_slot_is_refused(version: u32) {
     let pair = Pair::start(version, false);
     pair.primary.commit_with_the_standby().await;
     pair.primary.send_behind_the_standby().await;
-    let mut scene = pair.scene("slotless").await;
-    // Others write to topics of the usual name, and all of these would be read back.
-    scene.pipeline.more = format!("[[route]]\ntopic = \"{}\"\n", scene.topic());
-    scene.configure();
+    let mut scene = with_own_topic(pair.scene("slotless").await);
     scene.init();
     let mut run = scene.start().await;
     let writing = load(&scene.namespace, 52).start(&scene.pipeline.source_url);
@@ -108,14 +106,8 @@ async fn a_standby_without_the_slot_is_refused(version: u32) {
     assert!(verdict.foreign.is_empty(), "{verdict}");
     assert!(!verdict.lost.is_empty(), "nothing was committed since");
 
-    // AND what is missing comes from the new primary's table, and the log goes on there
-    let recover = scene.headwater.run(&["recover"]);
-    assert_eq!(recover.code, 0, "{}{}", recover.stdout, recover.stderr);
-    let run = scene.start().await;
-    let mut written = written;
-    written.add(scene.commit_events(5).await);
-    let verdict = scene.stop_and_judge(run, &written).await;
-    verdict.assert_each();
+    // AND what is missing comes from the new primary's table, each event once, and the log goes on there
+    comes_back(&scene, written, &Written::default()).await;
 }
 
 #[tokio::test]
@@ -132,10 +124,10 @@ async fn a_standby_that_lacks_what_was_published_is_refused_on_postgres_18() {
 async fn a_standby_that_lacks_what_was_published_is_refused(version: u32) {
     // GIVEN a pipeline at work, and a standby that keeps its slot, which nobody waits for
     let pair = Pair::start(version, true);
-    let mut scene = pair.scene("ahead").await;
+    let mut scene = with_own_topic(pair.scene("ahead").await);
     scene.init();
     let mut run = scene.start().await;
-    let mut written = scene.commit_events(20).await;
+    let mut held = scene.commit_events(20).await;
     let slot = scene.pipeline.slot();
     pair.standby.keeps_slot(&slot, &pair.primary).await;
 
@@ -143,6 +135,7 @@ async fn a_standby_that_lacks_what_was_published_is_refused(version: u32) {
     pair.cable.stop_forwarding();
     let fork = scene.database.wal_lsn().await;
     let ahead = scene.commit_events(20).await;
+    let mut written = held.clone();
     written.add(ahead.clone());
     scene.judge(&written).await.assert_exactly_once();
     let told = scene.database.wait_confirmed(&slot, fork + 1, LIMIT).await;
@@ -152,16 +145,19 @@ async fn a_standby_that_lacks_what_was_published_is_refused(version: u32) {
     // THEN a person is asked for: the topic holds what the new primary never had
     assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
     scene.database = scene.database.on(&pair.standby);
-    let held = ids(&scene.committed_in(&scene.namespace).await);
-    assert!(held.is_disjoint(&ids(&ahead)), "the standby had them");
+    let there = ids(&scene.committed_in(&scene.namespace).await);
+    assert!(there.is_disjoint(&ids(&ahead)), "the standby had them");
     // Once the new log has outgrown the old one, only the timelines tell that it is another.
     let client = scene.database.connect().await;
-    bulk_rows(&client, &scene.namespace, 2000, 100).await;
+    held.add(bulk_rows(&client, &scene.namespace, 2000, 100).await);
     let words = ["timeline 2", "left timeline 1", "headwater adopt"];
     refuses(&scene, "run", &words);
     refuses(&scene, "check", &words);
     let verdict = scene.judge_within(&written, Duration::ZERO).await;
     verdict.assert_exactly_once();
+
+    // AND what the new primary has comes from its table, each event once, and what it never had is told
+    comes_back(&scene, held, &ahead).await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use headwater_testkit::{Load, Outbox, Proxy, Writing};
 use tokio::time::sleep;
 
 use super::BinlogScene;
+use crate::recover::{comes_back, with_own_topic};
 use crate::scene::{Event, LIMIT, Running, headwater, on_every_binlog};
 
 on_every_binlog!(a_replica_takes_over_while_it_runs: "takeover", own server, shared kafka);
@@ -112,14 +113,16 @@ async fn a_replica_that_lacks_what_was_published_is_refused(mut scene: BinlogSce
     let primary = scene.database.mysql();
     let proxy = Proxy::start(primary.port());
     scene.pipeline.source_url = scene.database.url_through(proxy.port());
-    scene.configure();
     let replica = primary.replica(&[]);
+    let mut scene = with_own_topic(scene);
     scene.init();
     let mut run = scene.start().await;
-    let mut written = scene.commit_events(5).await;
+    let mut held = scene.commit_events(5).await;
     replica.has_all_of(primary).await;
     replica.stop_following().await;
-    written.add(scene.commit_events(5).await);
+    let gone = scene.commit_events(5).await;
+    let mut written = held.clone();
+    written.add(gone.clone());
     scene.judge(&written).await.assert_exactly_once();
 
     // WHEN the primary dies, and the address leads to the replica, THEN it is waited for: it may be catching up
@@ -140,12 +143,17 @@ async fn a_replica_that_lacks_what_was_published_is_refused(mut scene: BinlogSce
     for seq in 1..=20 {
         let event = Event::new(&scene.namespace, "elsewhere", seq);
         replica.execute(&scene.insert(&event)).await;
+        held.committed.push(event.committed());
     }
     let mut run = scene.spawn(&["run"]);
     assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
     assert!(run.tail().contains("headwater adopt"), "{}", run.tail());
     let verdict = scene.judge_within(&written, Duration::ZERO).await;
     verdict.assert_exactly_once();
+
+    // AND what the new primary has comes from its table, and what it never had is told
+    scene.database = scene.database.on(&replica);
+    comes_back(&scene, held, &gone).await;
 }
 
 fn load(namespace: &str, seed: u64) -> Load {

@@ -15,7 +15,8 @@ async fn a_server_that_went_back_in_time_is_refused_until_its_slot_is_adopted() 
     // GIVEN a pipeline that has run past a backup, and a server that was restored from it
     let postgres = Postgres::start(17, &[]);
     let scene = Scene::on(&postgres, Kafka::shared(), "back").await;
-    let mut written = has_run_past_a_backup(&scene, &[]).await;
+    let (mut written, gone) = has_run_past_a_backup(&scene, &[]).await;
+    written.add(gone);
 
     // WHEN it is started, THEN a person is asked for
     let words = ["restored from a backup", "headwater adopt"];
@@ -34,7 +35,8 @@ async fn a_timeline_that_forked_before_the_position_is_refused_until_the_slot_is
     let settings = [("restore_command", "false")];
     let postgres = Postgres::start(17, &settings);
     let scene = Scene::on(&postgres, Kafka::shared(), "fork").await;
-    let mut written = has_run_past_a_backup(&scene, &["recovery.signal"]).await;
+    let (mut written, gone) = has_run_past_a_backup(&scene, &["recovery.signal"]).await;
+    written.add(gone);
     let client = scene.database.connect().await;
     let forked = bulk_rows(&client, &scene.namespace, 5000, 100).await;
 
@@ -50,10 +52,10 @@ async fn a_timeline_that_forked_before_the_position_is_refused_until_the_slot_is
     goes_on(&scene, &mut written).await;
 }
 
-/// Runs, is backed up, runs on, and is restored, with these files added.
-async fn has_run_past_a_backup(scene: &Scene<'_>, signals: &[&str]) -> Written {
+/// Runs, is backed up, runs on, and is restored, with these files added. What the backup holds was published, and what it does not.
+pub async fn has_run_past_a_backup(scene: &Scene<'_>, signals: &[&str]) -> (Written, Written) {
     scene.init();
-    let mut written = has_run(scene).await;
+    let held = has_run(scene).await;
     let postgres = scene.database.postgres();
     let folder = scene.database.ask("SHOW data_directory").await.unwrap();
     let (data, backup) = (folder.clone(), format!("{folder}.backup"));
@@ -62,8 +64,10 @@ async fn has_run_past_a_backup(scene: &Scene<'_>, signals: &[&str]) -> Written {
     postgres.start_again();
     let run = scene.start().await;
     let client = scene.database.connect().await;
-    written.add(bulk_rows(&client, &scene.namespace, 2000, 100).await);
+    let gone = bulk_rows(&client, &scene.namespace, 2000, 100).await;
     drop(client);
+    let mut written = held.clone();
+    written.add(gone.clone());
     let verdict = scene.stop_and_judge(run, &written).await;
     verdict.assert_exactly_once();
 
@@ -82,7 +86,7 @@ async fn has_run_past_a_backup(scene: &Scene<'_>, signals: &[&str]) -> Written {
         assert!(Instant::now() < end, "the server stays in recovery");
         sleep(Duration::from_millis(50)).await;
     }
-    written
+    (held, gone)
 }
 
 /// With owners and rights as they are.

@@ -1,9 +1,16 @@
 //! The ways in which a log is lost, each made for real, and what `recover` makes of it.
 
-use headwater_testkit::{Database, Kafka, Mysql, MysqlDatabase, Pipeline, Postgres, Server};
+use std::time::Duration;
 
-use super::recovered;
+use headwater_testkit::{
+    Database, Kafka, Mysql, MysqlDatabase, Pipeline, Postgres, Server, Written, bulk_rows,
+};
+use tokio::time::sleep;
+
+use super::{comes_back, recovered, with_own_topic};
 use crate::binlog::{WITHOUT_GTIDS, lost};
+use crate::lost_log::backup::has_run_past_a_backup;
+use crate::lost_log::that_is_led_elsewhere;
 use crate::scene::{Scene, on_every_binlog};
 
 /// The way in which a log is lost most simply.
@@ -59,9 +66,23 @@ async fn a_slot_that_was_moved() {
 }
 
 #[tokio::test]
-async fn a_slot_whose_log_the_server_removed() {
+async fn a_slot_whose_log_the_server_removed_on_postgresql_15() {
+    removed(15, "its log was removed").await;
+}
+
+#[tokio::test]
+async fn a_slot_whose_log_the_server_removed_on_postgresql_17() {
+    removed(17, "wal_removed").await;
+}
+
+#[tokio::test]
+async fn a_slot_whose_log_the_server_removed_on_postgresql_18() {
+    removed(18, "wal_removed").await;
+}
+
+async fn removed(version: u32, why: &str) {
     let settings = [("max_slot_wal_keep_size", "1MB"), ("max_wal_size", "32MB")];
-    let postgres = Postgres::start(17, &settings);
+    let postgres = Postgres::start(version, &settings);
     let scene = Scene::on(&postgres, Kafka::shared(), "removed").await;
     recovered(scene, async |scene| {
         for _ in 0..3 {
@@ -70,8 +91,67 @@ async fn a_slot_whose_log_the_server_removed() {
             scene.database.execute(write).await;
         }
         scene.database.execute("CHECKPOINT").await;
+        is_invalidated(scene, why);
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_slot_that_nobody_read_for_too_long() {
+    let postgres = Postgres::start(18, &[("idle_replication_slot_timeout", "1s")]);
+    let scene = Scene::on(&postgres, Kafka::shared(), "idle").await;
+    recovered(scene, async |scene| {
+        sleep(Duration::from_millis(1100)).await;
+        scene.database.execute("CHECKPOINT").await;
+        is_invalidated(scene, "idle_timeout");
+    })
+    .await;
+}
+
+/// By the server, which says why.
+#[track_caller]
+fn is_invalidated(scene: &Scene<'_>, why: &str) {
+    let found = scene.headwater.run(&["check"]);
+    assert_eq!(found.code, 3, "{}{}", found.stdout, found.stderr);
+    let words = format!("invalidated by the server ({why})");
+    assert!(found.stdout.contains(&words), "{}", found.stdout);
+}
+
+#[tokio::test]
+async fn a_server_that_was_restored_from_a_backup() {
+    // GIVEN a pipeline that has run past a backup, and a server that was restored from it and has gone on a little
+    let postgres = Postgres::start(17, &[]);
+    let scene = with_own_topic(Scene::on(&postgres, Kafka::shared(), "back").await);
+    let (mut held, gone) = has_run_past_a_backup(&scene, &[]).await;
+    held.add(scene.commit_events(5).await);
+
+    // THEN what it has committed since comes, and what it has forgotten is told
+    comes_back(&scene, held, &gone).await;
+}
+
+#[tokio::test]
+async fn a_timeline_that_forked_before_the_position() {
+    // GIVEN the same, but the server began a new timeline, and has since written more than was lost
+    let postgres = Postgres::start(17, &[("restore_command", "false")]);
+    let scene = with_own_topic(Scene::on(&postgres, Kafka::shared(), "fork").await);
+    let (mut held, gone) = has_run_past_a_backup(&scene, &["recovery.signal"]).await;
+    let client = scene.database.connect().await;
+    held.add(bulk_rows(&client, &scene.namespace, 5000, 100).await);
+
+    // THEN what the new timeline holds comes, and what only the old one held is told
+    comes_back(&scene, held, &gone).await;
+}
+
+#[tokio::test]
+async fn another_cluster_that_has_the_same_rows() {
+    // GIVEN a pipeline whose address leads to another cluster, to which its table was copied
+    let (there, elsewhere) = (Postgres::shared(17), Postgres::start(17, &[]));
+    let scene = with_own_topic(Scene::on(there, Kafka::shared(), "moved").await);
+    let (scene, _proxy, mut held) = that_is_led_elsewhere(scene, &elsewhere).await;
+    held.add(scene.commit_events(15).await);
+
+    // THEN what was committed there comes, and nothing that was published before
+    comes_back(&scene, held, &Written::default()).await;
 }
 
 #[tokio::test]

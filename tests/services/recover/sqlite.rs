@@ -1,31 +1,41 @@
 //! A SQLite file that was put back: its numbers disagree with the record, and its rows with the topic.
 
-use std::collections::HashMap;
 use std::fs;
 
-use headwater_testkit::{Kafka, Pipeline, unique};
+use headwater_testkit::{Committed, Kafka, Pipeline, Verdict, Written, check, unique};
 use rusqlite::Connection;
-use serde_json::Value;
+use uuid::Uuid;
 
+use super::{audit_of, told};
 use crate::scene::{LIMIT, Running, headwater};
 
-fn insert(database: &Connection, id: &str) {
+/// Commits so many events, one transaction each.
+fn insert(database: &Connection, count: i64) -> Written {
     let sql = "INSERT INTO events (id, namespace, action_id, action_name, action_params, started_date, completion_date, \
         model_id, model_type, event_type, payload, event_date, delivered) \
-        VALUES (?1, 'shop', 'a', 'Open', '{}', ?2, ?2, 'm', 'M', 'Opened', '{}', ?2, 0)";
+        VALUES (?1, 'shop', 'a', 'Open', '{}', ?2, ?2, ?3, 'M', 'Opened', json_object('seq', ?4), ?2, 0)";
     let now = "2026-06-11 10:22:47.000123";
-    database.execute(sql, [id, now]).unwrap();
+    let key = unique("m");
+    let one = |seq| {
+        let id = Uuid::new_v4();
+        database
+            .execute(sql, (id.to_string(), now, &key, seq))
+            .unwrap();
+        let key = key.clone();
+        Committed { id, key, seq }
+    };
+    Written {
+        committed: (1..=count).map(one).collect(),
+        ..Written::default()
+    }
 }
 
-/// How often each id is on the topic.
-async fn arrived(kafka: &Kafka, topic: &str) -> HashMap<String, usize> {
-    let mut counts = HashMap::new();
-    for message in kafka.consume_all(&[topic]).await {
-        let value: Value = serde_json::from_slice(&message.value.unwrap()).unwrap();
-        let id = value["id"].as_str().unwrap().to_owned();
-        *counts.entry(id).or_default() += 1;
+async fn judge(kafka: &Kafka, topic: &str, written: &[&Written]) -> Verdict {
+    let mut all = Written::default();
+    for one in written {
+        all.add((*one).clone());
     }
-    counts
+    check(&all, &kafka.consume_all(&[topic]).await)
 }
 
 #[tokio::test]
@@ -44,12 +54,12 @@ async fn a_restored_file_is_recovered() {
     assert_eq!(program.run(&["init"]).code, 0);
     let mut run = Running::of(program.spawn(&["run"]));
     run.wait_until_it_carries().await;
-    (0..10).for_each(|n| insert(&database, &format!("kept-{n}")));
+    let mut held = insert(&database, 10);
     assert!(kafka.wait_for_messages(&topic, 10, LIMIT).await);
     database
         .execute("VACUUM INTO ?1", [copy.to_str().unwrap()])
         .unwrap();
-    (0..5).for_each(|n| insert(&database, &format!("gone-{n}")));
+    let gone = insert(&database, 5);
     assert!(kafka.wait_for_messages(&topic, 15, LIMIT).await);
     run.ask_to_stop().await;
 
@@ -60,22 +70,37 @@ async fn a_restored_file_is_recovered() {
     }
     fs::rename(&copy, &file).unwrap();
     let database = Connection::open(&file).unwrap();
-    (0..8).for_each(|n| insert(&database, &format!("new-{n}")));
+    held.add(insert(&database, 8));
 
     // THEN a person is asked for, and the way out is named
     let mut run = Running::of(program.spawn(&["run"]));
     assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
     assert!(run.tail().contains("headwater recover"), "{}", run.tail());
+    assert_eq!(told(&audit_of(&program, 3), " missing"), 8);
+    let verdict = judge(kafka, &topic, &[&held, &gone]).await;
+    assert_eq!((verdict.lost.len(), verdict.arrived), (8, 15), "{verdict}");
 
     // AND it brings each of the new rows once, and nothing again
     let output = program.run(&["recover"]);
     assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    let verdict = judge(kafka, &topic, &[&held, &gone]).await;
+    verdict.assert_each_once();
+
+    // AND the log goes on where that ended; the checker and `audit` agree that nothing is missing
     let mut run = Running::of(program.spawn(&["run"]));
     run.wait_until_it_carries().await;
-    insert(&database, "last");
+    held.add(insert(&database, 1));
     assert!(kafka.wait_for_messages(&topic, 24, LIMIT).await);
     run.ask_to_stop().await;
-    let arrived = arrived(kafka, &topic).await;
-    assert_eq!(arrived.len(), 24, "{arrived:?}");
-    assert!(arrived.values().all(|count| *count == 1), "{arrived:?}");
+    let verdict = judge(kafka, &topic, &[&held, &gone]).await;
+    verdict.assert_each_once();
+    let output = audit_of(&program, 0);
+    for (count, words) in [
+        (19, "on the topics"),
+        (0, " missing"),
+        (0, " doubled"),
+        (5, " foreign"),
+    ] {
+        assert_eq!(told(&output, words), count, "{}", output.stdout);
+    }
 }

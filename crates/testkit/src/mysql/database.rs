@@ -61,6 +61,16 @@ impl<'a> MysqlDatabase<'a> {
         self.mysql
     }
 
+    /// The same database on a server that took over.
+    #[must_use]
+    pub fn on<'b>(&self, mysql: &'b Mysql) -> MysqlDatabase<'b> {
+        MysqlDatabase {
+            mysql,
+            name: self.name.clone(),
+            table: self.table.clone(),
+        }
+    }
+
     /// With the least rights, the way Headwater connects.
     pub fn url(&self) -> String {
         self.url_through(self.mysql.port())
