@@ -21,10 +21,12 @@ use super::audit::{account, encoders, published, unsent};
 use super::init::{begin, first_record, write};
 use super::progress::OfMessages;
 use super::{Exit, progress};
-use crate::compare::{Bands as _, Count, Found, Published, beginning};
+use crate::compare::{Bands as _, Count, Found, Published, Unsent, beginning};
 use crate::config::Config;
 use crate::parts::{self, Database, Outlet};
-use crate::pipeline::{Board, Done, Extent, Letters, LogLost, Pipeline, Tally, Unfit, supervise};
+use crate::pipeline::{
+    Board, Done, Extent, Letters, LogLost, Pipeline, Stop, Tally, Unfit, supervise,
+};
 
 /// Events of one transaction are older than its commit, and the last one that is remembered was not the last one committed before it.
 const MARGIN: i64 = 15 * 60 * 1_000_000;
@@ -115,12 +117,7 @@ async fn with<O: Origin>(
 async fn look(config: &Config, topics: &mut Published, window: Window) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
     let since = told(window.from);
-    let Some(unsent) = stop.or(unsent(config)).await else {
-        return Err(Exit::Person(
-            "it was stopped before anything was looked at".into(),
-        ));
-    };
-    let topics = (topics, &unsent?);
+    let topics = (topics, &letters(config, &mut stop).await?);
     let (account, ended) = account(config, topics, window, &mut stop).await?;
     ended?;
     println!(
@@ -298,9 +295,17 @@ async fn anew(
     Ok(record)
 }
 
+/// What stands as a dead letter is not published: it has its own way back.
+async fn letters(config: &Config, stop: &mut Stop) -> Result<Unsent, Exit> {
+    let stopped = || Exit::Person("it was stopped before anything was looked at".into());
+    stop.or(unsent(config)).await.ok_or_else(stopped)?
+}
+
 /// Publishes what is missing, as a snapshot is published.
 async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
+    let unsent = letters(config, &mut stop).await?;
+    let doubt = unsent.doubt();
     let since = record.snapshot.as_ref().and_then(|it| it.window().from);
     let (found, unfit) = (Arc::new(Mutex::new(Found::default())), Unfit::default());
     let count = Count::default();
@@ -313,6 +318,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
             encoders: encoders(config),
             since,
             unfit: unfit.clone(),
+            unsent: Arc::new(unsent),
             found: Arc::clone(&found),
             count: Arc::clone(&count),
         },
@@ -330,6 +336,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
     let done = ended.map_err(|trouble| Exit::trouble(&*trouble))?;
     tell(config, (since, &found), done);
     tell_doubts(&found.doubts);
+    tell_doubts(doubt.as_slice());
     Ok(())
 }
 
@@ -337,6 +344,12 @@ fn tell(config: &Config, (since, found): (Option<Instant>, &Found), done: Done) 
     println!("pipeline {}, events {}", config.name(), told(since));
     println!("{:>12} looked at", found.looked_at);
     println!("{:>12} already on the topics", found.there);
+    if found.dead_lettered > 0 {
+        println!(
+            "{:>12} stand as dead letters: headwater dead-letters replay brings them",
+            found.dead_lettered
+        );
+    }
     println!("{:>12} published now", found.sent);
     if found.perhaps_again > 0 {
         println!(

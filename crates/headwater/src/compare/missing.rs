@@ -10,11 +10,12 @@ use headwater_core::band::{Band, Place, ShortId};
 use headwater_core::failure::Failure;
 use headwater_core::ledger::Ticket;
 use headwater_core::message::Message;
-use headwater_core::sink::{Refusal, Report, Sink, Unsent};
+use headwater_core::sink::{self, Refusal, Report, Sink};
 use headwater_encode::Encoder;
 use headwater_sink::Error;
 
 use super::published::{Absent, Bands};
+use super::unsent::Unsent;
 use crate::pipeline::Unfit;
 
 /// So many that were sent last are known, should they come again in this process: more than are ever sent and not yet remembered.
@@ -25,6 +26,8 @@ const KNOWN: usize = 100_000;
 pub struct Found {
     pub looked_at: u64,
     pub there: u64,
+    /// Are not there, and stand for that on the topic of dead letters, from where they can be replayed.
+    pub dead_lettered: u64,
     pub sent: u64,
     /// Of those that were sent: they may have been there before.
     pub perhaps_again: u64,
@@ -49,6 +52,7 @@ pub struct Missing<K, B> {
     whole_dates: bool,
     /// Events that cannot be encoded today.
     unfit: Unfit,
+    unsent: Arc<Unsent>,
     /// What became of messages that were not sent.
     reports: VecDeque<Report>,
     /// What this process has sent last; the band was read before.
@@ -63,7 +67,8 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
         inner: K,
         published: B,
         encoder: Encoder,
-        (from, unfit): (Place, Unfit),
+        from: Place,
+        (unfit, unsent): (Unfit, Arc<Unsent>),
         found: Arc<Mutex<Found>>,
     ) -> Missing<K, B> {
         Missing {
@@ -72,6 +77,7 @@ impl<K: Sink<Error = Error>, B: Bands> Missing<K, B> {
             state: State::Reading(read(Box::new(published), from, false)),
             whole_dates: false,
             unfit,
+            unsent,
             reports: VecDeque::new(),
             sent: HashSet::new(),
             sent_before: HashSet::new(),
@@ -149,16 +155,16 @@ fn read<B: Bands>(mut published: Box<B>, from: Place, whole_dates: bool) -> Read
 impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
     type Error = Error;
 
-    fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+    fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), sink::Unsent<Error>> {
         let Some(place) = self.identify(&message) else {
-            return Err(Unsent::Broken(Error::fatal(
+            return Err(sink::Unsent::Broken(Error::fatal(
                 "messages do not tell the id and the date of their events, so which of them are on the topics cannot be known",
                 "encode.envelope must have the fields id and event_date",
             )));
         };
         self.go_on(place);
         if !matches!(self.state, State::Known(..)) {
-            return Err(Unsent::Later(message, ticket));
+            return Err(sink::Unsent::Later(message, ticket));
         }
         let found = self.look(&message, place);
         let topic = Arc::clone(&message.address.topic);
@@ -168,6 +174,13 @@ impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
                 self.count(|found| {
                     found.looked_at += 1;
                     found.there += 1;
+                });
+            }
+            (Err(_), _) if self.unsent.has(place.id, Some(&topic)) => {
+                self.reports.push_back(Report::Delivered(ticket));
+                self.count(|found| {
+                    found.looked_at += 1;
+                    found.dead_lettered += 1;
                 });
             }
             (Err(_), Some(Failure { kind, detail })) => {
@@ -233,6 +246,10 @@ mod tests {
     use headwater_sink::kafka::Ends;
 
     use super::*;
+    use crate::dead_letters::Stand;
+
+    /// It stands as an open letter of topic `t`.
+    const LETTER: u32 = 77_777;
 
     /// Topics that hold these events (number and date), in bands of two or three.
     struct Scripted {
@@ -300,7 +317,7 @@ mod tests {
     impl Sink for Taking {
         type Error = Error;
 
-        fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), Unsent<Error>> {
+        fn send(&mut self, message: Message, ticket: Ticket) -> Result<(), sink::Unsent<Error>> {
             self.taken.lock().unwrap().push(message.id.to_string());
             self.tickets.push_back(ticket);
             Ok(())
@@ -344,8 +361,14 @@ mod tests {
             there: there.to_vec(),
             bands: Arc::clone(&bands),
         };
-        let from = (Place::before(i64::MIN), unfit);
-        let mut missing = Missing::new(taking, scripted, encoder, from, Arc::clone(&found));
+        let letter = Stand {
+            event_id: uuid(LETTER),
+            topic: Some("t".into()),
+            ..Stand::default()
+        };
+        let apart = (unfit, Arc::new(Unsent::of([letter].iter())));
+        let from = Place::before(i64::MIN);
+        let mut missing = Missing::new(taking, scripted, encoder, from, apart, Arc::clone(&found));
         let mut ledger: Ledger<()> = Ledger::new(0);
         let (count, mut settled, mut refused) = (messages.len(), 0, Vec::new());
         let mut settle = |report: Report| match report {
@@ -361,11 +384,11 @@ mod tests {
             while let Some((message, ticket)) = next.take() {
                 match missing.send(message, ticket) {
                     Ok(()) => {}
-                    Err(Unsent::Later(message, ticket)) => {
+                    Err(sink::Unsent::Later(message, ticket)) => {
                         next = Some((message, ticket));
                         settle(missing.next_report().await.unwrap());
                     }
-                    Err(Unsent::Broken(error)) => panic!("{error}"),
+                    Err(sink::Unsent::Broken(error)) => panic!("{error}"),
                 }
             }
         }
@@ -441,6 +464,30 @@ mod tests {
         let Sent { taken, found, .. } = sent(&[(2, 9)], messages.to_vec(), Unfit::default()).await;
         assert_eq!(taken, uuids([1, 1]));
         assert_eq!((found.there, found.sent), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn what_stands_as_a_letter_is_neither_sent_nor_refused() {
+        let unfit = Unfit::default();
+        let failure = Failure::new(Kind::UnknownType, "no schema");
+        unfit.put(&uuid(LETTER), 9, (failure, 1));
+        let unencoded = Message {
+            value: Bytes::new(),
+            ..message("t", LETTER, 9)
+        };
+        let messages = vec![
+            unencoded,
+            message("t", LETTER, 9),
+            message("new", LETTER, 9),
+        ];
+        let Sent {
+            taken,
+            found,
+            refused,
+            ..
+        } = sent(&[], messages, unfit).await;
+        assert_eq!((taken, refused), (uuids([LETTER]), Vec::new()));
+        assert_eq!((found.dead_lettered, found.sent), (2, 1));
     }
 
     #[tokio::test]

@@ -7,7 +7,7 @@ use headwater_core::route::Topics;
 use headwater_core::trouble::Trouble;
 use headwater_sink::Error;
 
-use crate::compare::{Count, Encoders, Found, Missing, Published, beginning};
+use crate::compare::{Count, Encoders, Found, Missing, Published, Unsent, beginning};
 use crate::parts::{AnyPositions, AnySink, Outlet};
 use crate::pipeline::{Destination, Unfit};
 
@@ -17,6 +17,7 @@ pub struct Only {
     pub encoders: Encoders,
     pub since: Option<Instant>,
     pub unfit: Unfit,
+    pub unsent: Arc<Unsent>,
     pub found: Arc<Mutex<Found>>,
     pub count: Count,
 }
@@ -33,9 +34,10 @@ impl Only {
         };
         let encoders = Arc::clone(&self.encoders);
         let topics = Published::open(back, encoders, Arc::clone(&self.count)).await?;
-        let from = (beginning(self.since), self.unfit.clone());
+        let apart = (self.unfit.clone(), Arc::clone(&self.unsent));
         let found = Arc::clone(&self.found);
-        Ok(Missing::new(sink, topics, encoder, from, found))
+        let from = beginning(self.since);
+        Ok(Missing::new(sink, topics, encoder, from, apart, found))
     }
 }
 
