@@ -2,6 +2,7 @@
 
 mod hold;
 mod kinds;
+mod rights;
 
 use std::time::Duration;
 

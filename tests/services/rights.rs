@@ -1,6 +1,6 @@
 //! No more rights are needed than those that the program prints: servers grant exactly these, and each is missed by name.
 
-mod kafka;
+pub mod kafka;
 mod postgres;
 
 use headwater_testkit::PASSWORD;
@@ -10,7 +10,7 @@ use crate::scene::Scene;
 
 /// The statements and commands that are to be run by an administrator, as `init --dry-run` and `check` print them before
 /// anybody granted anything. The password is filled in.
-fn printed(scene: &Scene<'_>) -> Vec<String> {
+pub fn printed(scene: &Scene<'_>) -> Vec<String> {
     let plan = scene.headwater.run(&["init", "--dry-run"]);
     let grants = plan.stdout.lines();
     let grants = grants.filter_map(|line| line.strip_prefix("--   "));
@@ -32,7 +32,7 @@ fn printed(scene: &Scene<'_>) -> Vec<String> {
 }
 
 /// Those for the database, or those for Kafka.
-fn split(printed: Vec<String>) -> (Vec<String>, Vec<String>) {
+pub fn split(printed: Vec<String>) -> (Vec<String>, Vec<String>) {
     let is_sql = |grant: &String| !grant.starts_with("kafka-");
     printed.into_iter().partition(is_sql)
 }

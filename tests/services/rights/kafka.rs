@@ -6,7 +6,7 @@ use super::{printed, split};
 use crate::dead_letters::letters::{self, Letter, with_letters};
 use crate::scene::{Event, LIMIT, Scene};
 
-fn with_an_authoriser() -> Kafka {
+pub fn with_an_authoriser() -> Kafka {
     let authoriser = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
     Kafka::start_with(&KafkaOptions {
         tls: true,
@@ -20,7 +20,7 @@ fn with_an_authoriser() -> Kafka {
 }
 
 /// A pipeline that logs in as a user without rights, to topics of its own, none of which is there.
-async fn as_a_guest<'a>(kafka: &'a Kafka, hint: &str) -> Scene<'a> {
+pub async fn as_a_guest<'a>(kafka: &'a Kafka, hint: &str) -> Scene<'a> {
     let mut scene = Scene::on(Postgres::shared(17), kafka, hint).await;
     scene.pipeline.brokers = kafka.listener(Listener::Login);
     scene.pipeline.sink = format!(
