@@ -90,9 +90,12 @@ async fn broken_off(
     took: Duration,
     end: impl AsyncFn(&mut Running),
 ) -> BrokenOff {
-    for part in [0.7, 0.8, 0.6, 0.9, 0.5, 0.75, 0.85] {
+    // The middle is looked for: between what was too soon and what was too late.
+    let (mut soon, mut late) = (Duration::ZERO, took * 2);
+    for _ in 0..12 {
+        let moment = (soon + late) / 2;
         let mut audit = scene.spawn(&AUDIT);
-        sleep(took.mul_f64(part)).await;
+        sleep(moment).await;
         network.stop_forwarding();
         sleep(Duration::from_millis(200)).await;
         let is_running = audit.is_running();
@@ -101,13 +104,14 @@ async fn broken_off(
         }
         network.forward_again();
         let code = audit.ended_within(LIMIT).await;
-        let Ok(account) = serde_json::from_str::<Value>(&audit.stdout()) else {
-            continue;
-        };
-        let is_amid = (1..u64::from(2 * HALF)).contains(&account["rows"].as_u64().unwrap());
-        if is_running && is_amid {
-            let log = audit.log();
-            return BrokenOff { code, account, log };
+        let account = serde_json::from_str::<Value>(&audit.stdout()).unwrap_or_default();
+        match account["rows"].as_u64().unwrap_or(0) {
+            0 => soon = moment,
+            rows if is_running && rows < u64::from(2 * HALF) => {
+                let log = audit.log();
+                return BrokenOff { code, account, log };
+            }
+            _ => late = moment,
         }
     }
     panic!("it was never in the middle of the table");
