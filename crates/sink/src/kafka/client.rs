@@ -104,6 +104,8 @@ impl Client {
         if let Some(tls) = &settings.tls {
             tls.check()?;
         }
+        // Before librdkafka does it: its threads end a little after `main`, and OpenSSL, cleaned up at the exit, would crash under them.
+        openssl_sys::init();
         let contact = Contact::new(Tools::of(&settings), outcomes);
         let producer = begin(&settings.producer()?, Ear(Arc::new(contact)), &settings)?;
         let connection = Arc::new(Connection {
