@@ -9,7 +9,9 @@ use tokio::time::sleep;
 use crate::scene::{LIMIT, Running, Scene};
 
 /// Rows that are published, and as many that are not.
-const HALF: u32 = 10_000;
+const HALF: u32 = 5_000;
+/// Of each row: all of them are more than the sockets between the table and an audit hold.
+const BYTES: usize = 5_000;
 const AUDIT: [&str; 5] = ["audit", "--format", "json", "--to", "2200-01-01"];
 const COUNTS: [&str; 6] = [
     "rows",
@@ -56,7 +58,10 @@ async fn half_published(network: &Proxy) -> (Scene<'static>, Value, Duration) {
     scene.pipeline.snapshot = "only".into();
     scene.configure();
     for published in [true, false] {
-        scene.database.bulk_rows(&scene.namespace, HALF, 100).await;
+        scene
+            .database
+            .bulk_rows(&scene.namespace, HALF, BYTES)
+            .await;
         scene.database.execute(DATES).await;
         if published {
             scene.init();

@@ -35,6 +35,7 @@ enum Reader {
 struct Entrant {
     name: String,
     reader: Reader,
+    routes: u32,
     figures: Figures,
 }
 
@@ -60,7 +61,11 @@ pub async fn measure(
     });
     let (version, words) = (host.version().await, host.words());
     let servers = format!("{version}, Apache Kafka with one broker, all on the same machine");
-    let mut section = Section::new(words.title, &servers);
+    let title = match routes {
+        1 => words.title.to_owned(),
+        _ => format!("{}, {routes} routes", words.title),
+    };
+    let mut section = Section::new(&title, &servers);
     section.line(&format!(
         "{rows} rows of about {} bytes wait in the log. Everyone reads all of them, in turns, {rounds} rounds; the middle one, and from where to \
          where they went. Rates count from the start of the process. Kafka: `acks=all`, `lz4`, {PARTITIONS} partitions.\n",
@@ -68,7 +73,7 @@ pub async fn measure(
     ));
     if routes > 1 {
         section.line(&format!(
-            "{routes} routes take each row: as many messages.\n"
+            "Each row goes to one topic by one route, or to {routes} by as many.\n"
         ));
     }
     if !words.remark.is_empty() {
@@ -85,9 +90,12 @@ pub async fn measure(
             sentinels: 0,
         };
         let backlog = host.backlog(programs, shape).await;
-        let mut entrants = entrants(&words);
+        let mut entrants = match routes {
+            1 => entrants(&words),
+            _ => by_routes(routes),
+        };
         for _ in 0..rounds {
-            round(programs, &backlog, (&kafka, routes), &mut entrants).await;
+            round(programs, &backlog, &kafka, &mut entrants).await;
         }
         section.line(&format!(
             "### {}{}\n",
@@ -121,8 +129,26 @@ fn entrants(words: &Words) -> Vec<Entrant> {
         .map(|(name, reader)| Entrant {
             name,
             reader,
+            routes: 1,
             figures: Figures::default(),
         })
+        .collect()
+}
+
+/// Headwater with one route, and with several: what each further message of an event costs.
+fn by_routes(routes: u32) -> Vec<Entrant> {
+    let entrant = |(name, reader): (&str, Reader), routes| Entrant {
+        name: format!(
+            "{name}, {routes} route{}",
+            if routes == 1 { "" } else { "s" }
+        ),
+        reader,
+        routes,
+        figures: Figures::default(),
+    };
+    let headwater = HEADWATER.into_iter();
+    headwater
+        .flat_map(|it| [entrant(it, 1), entrant(it, routes)])
         .collect()
 }
 
@@ -130,21 +156,22 @@ fn entrants(words: &Words) -> Vec<Entrant> {
 async fn round(
     programs: &Programs,
     backlog: &impl Backlog,
-    (kafka, routes): (&Kafka, u32),
+    kafka: &Kafka,
     entrants: &mut [Entrant],
 ) {
     let mut yardstick = None;
     for Entrant {
         name,
         reader,
+        routes,
         figures,
     } in entrants
     {
         let took = match reader {
             Reader::Own(options) => backlog.by_own(options).await,
-            Reader::Counting => by_headwater(programs, backlog, ("avro", routes), None).await,
+            Reader::Counting => by_headwater(programs, backlog, ("avro", *routes), None).await,
             Reader::Kafka(format) => {
-                by_headwater(programs, backlog, (format, routes), Some(kafka)).await
+                by_headwater(programs, backlog, (format, *routes), Some(kafka)).await
             }
         };
         let events = f64::from(backlog.events());
@@ -241,9 +268,19 @@ async fn counted(run: &mut Run, messages: u32) -> Instant {
 }
 
 fn table(section: &mut Section, words: &Words, entrants: &[Entrant]) {
+    let yardstick = match entrants.first() {
+        Some(Entrant {
+            name,
+            reader: Reader::Own(_),
+            ..
+        }) => {
+            format!("of {}", name.trim_end_matches(" to /dev/null"))
+        }
+        _ => "of the first".to_owned(),
+    };
     let header = [
         "",
-        &format!("of {}", words.own[0].name),
+        &yardstick,
         "thousand rows/s",
         "its CPU, µs a row",
         &format!("{}'s CPU, µs a row", words.sender),

@@ -7,13 +7,13 @@ use std::process::Command;
 
 /// A section of the page.
 pub struct Section {
-    title: &'static str,
+    title: String,
     body: String,
 }
 
 impl Section {
     /// `servers`: the versions of what took part.
-    pub fn new(title: &'static str, servers: &str) -> Section {
+    pub fn new(title: &str, servers: &str) -> Section {
         let mut body = String::new();
         writeln!(
             body,
@@ -22,7 +22,10 @@ impl Section {
             machine()
         )
         .unwrap();
-        Section { title, body }
+        Section {
+            title: title.to_owned(),
+            body,
+        }
     }
 
     pub fn line(&mut self, text: &str) {
