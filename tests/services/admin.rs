@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use headwater_testkit::{Kafka, Page, Postgres, bulk_rows, free_port, get};
+use headwater_testkit::{Kafka, Outbox, Page, Postgres, bulk_rows, free_port, get};
 use tokio::time::sleep;
 
 use crate::scene::{LIMIT, Scene, headwater};
@@ -54,6 +54,19 @@ impl Admin {
         }
     }
 
+    /// Waits until it is not ready, and says so in these words.
+    async fn unready(&self, words: &str) -> String {
+        let end = Instant::now() + LIMIT;
+        loop {
+            let why = self.ready(503).await;
+            if why.contains(words) {
+                return why;
+            }
+            assert!(Instant::now() < end, "never {words:?}: {why}");
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+
     async fn until(&self, name: &str, holds: impl Fn(f64) -> bool) {
         let end = Instant::now() + LIMIT;
         while !get(self.0, "/metrics")
@@ -92,19 +105,20 @@ async fn a_broker_outage_is_told_truthfully() {
 
     // WHEN Kafka is killed, and events are committed
     kafka.kill9(0);
-    written.add(scene.commit_events(50).await);
+    written.add(scene.database.bulk_rows(&scene.namespace, 50, 100).await);
 
     // THEN it is not ready, and says what it waits for and what is in flight
-    let why = admin.ready(503).await;
-    assert!(why.contains("waits for the broker"), "{why}");
+    admin.unready("waits for the broker").await;
     assert_eq!(admin.page("/health").code, 200);
     admin.until(IN_FLIGHT, |count| count == 50.0).await;
     assert!(admin.metric("headwater_in_flight_bytes") > 0.0);
-    assert!(admin.metric("headwater_client_queue") >= 50.0);
+    admin
+        .until("headwater_client_queue", |count| count >= 50.0)
+        .await;
     assert_eq!(admin.metric(PUBLISHED), 100.0);
+    let why = admin.unready("given up").await;
+    assert!(why.contains("50 messages"), "{why}");
     admin.until(LAG, |lag| lag > 11.0).await;
-    let why = admin.ready(503).await;
-    assert!(why.contains("given up") && why.contains("50"), "{why}");
     assert_eq!(admin.metric(IN_FLIGHT), 50.0);
     let status = scene.headwater.run(&["status"]);
     assert_eq!(status.code, 3, "{}", status.stderr);
@@ -220,18 +234,10 @@ async fn a_standby_is_not_ready_until_it_takes_over() {
 
     // THEN the second says that it waits for the lock
     let second = Admin(port);
-    let end = Instant::now() + LIMIT;
-    while !second_ready(port).contains("waits for the pipeline's lock") {
-        assert!(Instant::now() < end, "{}", second_ready(port));
-        sleep(Duration::from_millis(100)).await;
-    }
+    second.unready("waits for the pipeline's lock").await;
 
     // AND WHEN the first is gone, it takes over
     run.kill9();
     second.ready(200).await;
     standby.ask_to_stop().await;
-}
-
-fn second_ready(port: u16) -> String {
-    get(port, "/ready").map_or_else(String::new, |page| page.text)
 }

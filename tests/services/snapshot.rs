@@ -208,18 +208,22 @@ async fn the_database_or_kafka_away_in_the_middle_is_waited_for_on_postgresql() 
 on_every_binlog!(away: "away", own server, own kafka);
 
 async fn away(mut scene: Scene<'_, impl Outbox>) {
-    // GIVEN a snapshot under way
+    // GIVEN a snapshot under way, of more bytes than the sockets between hold when the server is gone
     scene.send_one_by_one();
     let scene = with_snapshot(scene, "initial");
-    let mut written = scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
+    let mut written = scene
+        .database
+        .bulk_rows(&scene.namespace, 4_000, 10_000)
+        .await;
     scene.init();
     let mut run = scene.start().await;
 
     // WHEN the database is killed and comes back, and then Kafka
     scene.database.kill9_server();
     scene.database.start_server_again();
-    run.wait_for_log(GOING_ON, LIMIT).await;
+    assert!(run.wait_for_log(GOING_ON, LIMIT).await, "{}", run.tail());
     scene.kafka.kill9(0);
+    assert!(!run.log().contains(COMPLETE), "the middle is over");
     sleep(Duration::from_secs(1)).await;
     scene.kafka.start_again(0);
 
@@ -237,14 +241,23 @@ async fn a_second_instance_stands_by_and_takes_over_on_postgresql() {
 on_every_binlog!(taken_over: "second", shared server, shared kafka);
 
 async fn taken_over(mut scene: Scene<'_, impl Outbox>) {
+    // GIVEN a snapshot under way, and an instance that waits to take its place
     scene.send_one_by_one();
     let scene = with_snapshot(scene, "initial");
-    let mut written = scene.database.bulk_rows(&scene.namespace, 4_000, 100).await;
+    let mut written = scene
+        .database
+        .bulk_rows(&scene.namespace, 12_000, 100)
+        .await;
     scene.init();
     let mut first = scene.start().await;
     let mut second = scene.spawn(&["run"]);
     assert!(second.wait_for_log("standing by", LIMIT).await);
+
+    // WHEN the first is killed
     first.kill9();
+    assert!(!first.log().contains(COMPLETE), "the middle is over");
+
+    // THEN the other one ends what was begun, and nothing is lost
     assert!(
         second.wait_for_log(COMPLETE, PATIENCE).await,
         "{}",

@@ -314,3 +314,35 @@ async fn of_a_batch_whose_topic_tells_no_rules_only_the_guilty_one_is_refused() 
         false,
     );
 }
+
+#[tokio::test]
+async fn a_message_behind_which_its_key_went_on_is_told_to_be_overtaken() {
+    const COUNT: usize = 1000;
+    // GIVEN a topic whose rules are not told
+    let cluster = with_rights();
+    cluster
+        .create_topic("crossed", 2, 1, &[("max.message.bytes", "50000")])
+        .await;
+    grant(cluster.port(0), WRITE, "crossed");
+    let settings = with(
+        going_on(login(&cluster, "p")),
+        &[("batch.num.messages", "10")],
+    );
+
+    // WHEN its first message is too large, and the others of its key are under way to another partition
+    let mut all = numbered("crossed", COUNT);
+    for message in &mut all {
+        message.address.partition = Some(1);
+    }
+    all[0].address.partition = Some(0);
+    all[0].value = noise(100_000).into();
+    let went = carry_on(&settings, &all).await;
+
+    // THEN it alone is refused, and it is known that its place is not kept
+    let refused = went.refused.iter();
+    let refused: BTreeSet<(&str, bool)> = refused
+        .map(|(id, it)| (id.as_str(), it.overtaken))
+        .collect();
+    assert_eq!(refused, BTreeSet::from([("0", true)]));
+    assert_arrived(&arrived(&cluster, "crossed").await, COUNT, &[0], false);
+}
