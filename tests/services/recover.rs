@@ -12,7 +12,7 @@ mod from;
 mod lost;
 mod sqlite;
 
-use lost::Lose as _;
+pub use lost::Lose;
 
 /// Rows of a test are younger than what an audit looks at by itself.
 const UNTIL: [&str; 2] = ["--to", "2200-01-01"];
@@ -157,7 +157,7 @@ async fn killed_in_the_middle_it_goes_on_and_loses_nothing_on_postgresql() {
 
 on_every_binlog!(killed: "killed", own server, shared kafka);
 
-async fn killed<D: Outbox + lost::Lose>(mut scene: Scene<'_, D>) {
+async fn killed<D: Outbox + Lose>(mut scene: Scene<'_, D>) {
     // GIVEN a lost log, many events that are missing, and a broker that takes its time
     scene.send_one_by_one();
     let scene = with_own_topic(scene);
@@ -203,7 +203,7 @@ async fn beside_writers_that_do_not_pause_nothing_is_lost_or_doubled_on_postgres
 
 on_every_binlog!(beside_writers: "beside", own server, shared kafka);
 
-async fn beside_writers<D: Outbox + lost::Lose>(scene: Scene<'_, D>) {
+async fn beside_writers<D: Outbox + Lose>(scene: Scene<'_, D>) {
     // GIVEN a pipeline under load that was killed
     let scene = with_own_topic(scene);
     scene.init();

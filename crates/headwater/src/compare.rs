@@ -10,4 +10,4 @@ mod unsent;
 pub use account::{Account, Order, compare};
 pub use missing::{Found, Missing};
 pub use published::{Bands, Count, Encoders, Published, beginning};
-pub use unsent::Unsent;
+pub use unsent::{Unmade, Unsent};

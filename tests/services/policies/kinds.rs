@@ -1,5 +1,5 @@
-//! Each kind of failure, made for real: it ends the run, it is held before, and it becomes a letter; and once what was wrong is mended,
-//! the event is published.
+//! Each kind of failure, made for real: it ends the run, it is held before, and it becomes a letter, which a recovery
+//! passes over; and once what was wrong is mended, the event is published.
 
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use super::hold::{HOLD, hang_up, ready};
 use super::{
     NO_NUMBER, NO_TYPE, SCHEMA, columns, failing, header, letters, letters_topic, numbered,
 };
+use crate::recover::Lose as _;
 use crate::scene::{Event, LIMIT, Running, Scene};
 
 /// Larger than the topic takes at first.
@@ -203,6 +204,39 @@ impl Kind {
         run.ask_to_stop().await;
     }
 
+    async fn is_passed_over_by_a_recovery_if_it_stands_as_a_letter(self) {
+        // GIVEN a pipeline that made a letter of a row among others, and was stopped
+        let scene = self.scene("policy = \"dead-letter\"").await;
+        let mut run = scene.start().await;
+        let all = self.commit(&scene).await;
+        letters(&scene, 1).await;
+        self.assert_arrived(&scene, false, &[&all[0], &all[2]])
+            .await;
+        run.ask_to_stop().await;
+
+        // WHEN its log is lost, and recovered
+        scene.database.lose(&scene.pipeline).await;
+        let output = scene.headwater.run(&["recover"]);
+
+        // THEN the letter is told, nothing is published, and the pipeline goes on
+        assert_eq!(output.code, 0, "{output:?}");
+        for words in [
+            "3 looked at",
+            "2 already on the topics",
+            "1 stand as dead letters",
+            "0 published now",
+        ] {
+            assert!(output.stdout.contains(words), "{words}: {output:?}");
+        }
+        let mut run = scene.start().await;
+        let next = Event::new(&scene.namespace, "k", 4);
+        scene.database.execute(&scene.insert(&next)).await;
+        self.assert_arrived(&scene, false, &[&all[0], &all[2], &next])
+            .await;
+        letters(&scene, 1).await;
+        run.ask_to_stop().await;
+    }
+
     async fn becomes_a_letter_that_is_published_once_it_is_mended(self) {
         // GIVEN a pipeline that makes letters
         let mut scene = self.scene("policy = \"dead-letter\"").await;
@@ -286,7 +320,7 @@ fn tell(kind: Kind, policy: &str, run: &Running) {
     println!("{kind:?}, {policy}:\n{}", run.tail());
 }
 
-/// Both promises, for each kind.
+/// All promises, for each kind.
 macro_rules! each {
     ($($name:ident: $kind:ident),+) => {$(
         mod $name {
@@ -295,6 +329,12 @@ macro_rules! each {
             #[tokio::test]
             async fn ends_the_run_and_is_held_before() {
                 Kind::$kind.ends_the_run_and_is_held_before().await;
+            }
+
+            #[tokio::test]
+            async fn is_passed_over_by_a_recovery_if_it_stands_as_a_letter() {
+                let kind = Kind::$kind;
+                kind.is_passed_over_by_a_recovery_if_it_stands_as_a_letter().await;
             }
 
             #[tokio::test]

@@ -21,7 +21,7 @@ use super::audit::{account, encoders, published, unsent};
 use super::init::{begin, first_record, write};
 use super::progress::OfMessages;
 use super::{Exit, progress};
-use crate::compare::{Bands as _, Count, Found, Published, Unsent, beginning};
+use crate::compare::{Bands as _, Count, Found, Published, Unmade, Unsent, beginning};
 use crate::config::Config;
 use crate::parts::{self, Database, Outlet};
 use crate::pipeline::{
@@ -304,7 +304,7 @@ async fn letters(config: &Config, stop: &mut Stop) -> Result<Unsent, Exit> {
 /// Publishes what is missing, as a snapshot is published.
 async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result<(), Exit> {
     let mut stop = super::stop_on_signals()?;
-    let unsent = letters(config, &mut stop).await?;
+    let unsent = Arc::new(letters(config, &mut stop).await?);
     let doubt = unsent.doubt();
     let since = record.snapshot.as_ref().and_then(|it| it.window().from);
     let (found, unfit) = (Arc::new(Mutex::new(Found::default())), Unfit::default());
@@ -318,12 +318,18 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
             encoders: encoders(config),
             since,
             unfit: unfit.clone(),
-            unsent: Arc::new(unsent),
+            unsent: Arc::clone(&unsent),
             found: Arc::clone(&found),
             count: Arc::clone(&count),
         },
         preparer: parts::preparer(config)?.comparing(&unfit),
-        letters: Letters::default(),
+        letters: Letters {
+            standing: Some(Arc::new(Unmade {
+                unsent,
+                found: Arc::clone(&found),
+            })),
+            ..Letters::default()
+        },
         bound: parts::bound(config),
         extent: Extent::Recovery,
         tally: Tally::default(),

@@ -1,11 +1,13 @@
 //! What could not be published, by the letters that are open: it is not on its topic, and nobody has lost it.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use headwater_core::band::ShortId;
 
+use super::missing::Found;
 use crate::dead_letters::{Stand, lacking};
+use crate::pipeline::Standing;
 
 /// The events of open letters, each with the topics that lack it; none: whichever it leads to.
 #[derive(Debug, Default)]
@@ -46,6 +48,25 @@ impl Unsent {
 
     pub fn doubt(&self) -> Option<String> {
         self.doubt.clone()
+    }
+}
+
+/// The same for rows of which no message can be made.
+#[derive(Debug)]
+pub struct Unmade {
+    pub unsent: Arc<Unsent>,
+    pub found: Arc<Mutex<Found>>,
+}
+
+impl Standing for Unmade {
+    fn passes_over(&self, id: &str, topic: Option<&str>) -> bool {
+        let stands = self.unsent.has(ShortId::of(id), topic);
+        if stands {
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            found.looked_at += 1;
+            found.dead_lettered += 1;
+        }
+        stands
     }
 }
 

@@ -3,6 +3,7 @@
 //! Rule: a letter takes the place of its message, ticket included, so that nothing is confirmed before it was acked.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,6 +26,14 @@ pub struct Letters {
     /// The pipeline's name.
     pub name: String,
     pub topic: Arc<str>,
+    /// A recovery makes no letters, and passes over what stands as one.
+    pub standing: Option<Arc<dyn Standing>>,
+}
+
+/// The letters that are open.
+pub trait Standing: fmt::Debug + Send + Sync {
+    /// Whether one stands for the event on this topic; on any, if it is not known which. Then it is counted as passed over.
+    fn passes_over(&self, id: &str, topic: Option<&str>) -> bool;
 }
 
 /// A row under way, shared by its messages.
@@ -113,6 +122,12 @@ impl Seed {
 }
 
 impl Letters {
+    /// Whether a letter stands already for what cannot be published.
+    pub fn stands(&self, id: &str, topic: Option<&str>) -> bool {
+        let standing = self.standing.as_ref();
+        standing.is_some_and(|it| it.passes_over(id, topic))
+    }
+
     /// The letter of a row, and what a smaller one can be made of.
     pub fn of_row(&self, subject: &Arc<Subject>, row: Unpublished) -> (Message, Seed) {
         let letter = self.write(subject, &row, None);

@@ -44,6 +44,11 @@ where
                 return Ok(());
             }
             Outcome::Publish { event_date } => {
+                let letters = self.letters;
+                self.pieces.retain(|piece| match piece {
+                    Piece::Failed(id, row) => !letters.stands(id, row.topic.as_deref()),
+                    Piece::Message(..) => true,
+                });
                 if let Some((id, failure)) = self.stops() {
                     return Err(Ended::Failed(self.failed(id, failure)));
                 }
@@ -51,6 +56,7 @@ where
                     u64::from(self.again_since.is_some_and(|since| event_date >= since));
                 self.event_time = Some(event_date);
             }
+            Outcome::Fail { id, .. } if self.letters.stands(&id, None) => return Ok(()),
             Outcome::Fail { id, failure } => {
                 if !self.letters.policy.makes_letters(failure.kind) {
                     return Err(Ended::Failed(self.failed(id, failure)));

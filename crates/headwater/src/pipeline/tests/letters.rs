@@ -12,6 +12,7 @@ fn stage(kinds: &[Kind]) -> Stage {
         policy: Policy::of(kinds.iter().copied()),
         name: "test".into(),
         topic: "test.dead-letter".into(),
+        ..Letters::default()
     };
     Stage::with(letters, first_record(), WIDE, 100)
 }
@@ -114,6 +115,7 @@ fn a_row_that_stopped_the_last_run_is_past_once_its_letter_may_be_made() {
             policy: Policy::of([Kind::BadPayload]),
             name: "test".into(),
             topic: "test.dead-letter".into(),
+            ..Letters::default()
         };
         let stage = Stage::with(letters, record, WIDE, 100);
         // Once for the trial.
