@@ -25,7 +25,7 @@ pub async fn letters(back: &Back, pipeline: &str, asked: &[String]) -> Result<Le
 }
 
 /// The topic that lacks a letter's event. No topic has an illegal name: what matters then is where its route leads today.
-pub fn lacking(named: Option<&str>) -> Option<&str> {
+fn lacking(named: Option<&str>) -> Option<&str> {
     named.filter(|topic| legal(topic).is_ok())
 }
 

@@ -201,7 +201,7 @@ impl<B: Bands> Comparing<'_, B> {
                 }
                 if is_in(band, date, &id) {
                     self.of_date.rows += 1;
-                    self.unpublishable((id, None), date, &failure);
+                    self.unpublishable((id, None, None), date, &failure);
                 }
             }
             Err(missing) => {
@@ -217,7 +217,8 @@ impl<B: Bands> Comparing<'_, B> {
         match piece {
             Piece::Message(_, message) => self.message(&message, date, band),
             Piece::Failed(id, row) if is_in(band, Some(date), &id) => {
-                self.unpublishable((id, row.topic.as_deref()), Some(date), &row.failure);
+                let of = (id, row.route, row.topic.as_deref());
+                self.unpublishable(of, Some(date), &row.failure);
             }
             Piece::Failed(..) => {}
         }
@@ -262,7 +263,7 @@ impl<B: Bands> Comparing<'_, B> {
         match (number, failure) {
             (_, Some(failure)) => {
                 let topic = Some(&*message.address.topic);
-                self.unpublishable((text, topic), Some(date), &failure);
+                self.unpublishable((text, None, topic), Some(date), &failure);
             }
             (None, None) => {
                 let topic = message.address.topic.to_string();
@@ -278,14 +279,14 @@ impl<B: Bands> Comparing<'_, B> {
         }
     }
 
-    /// Of a message to this topic, or of a row that led to none.
+    /// Of a message to this topic, of what this route made of a row, or of a row as a whole.
     fn unpublishable(
         &mut self,
-        (id, topic): (String, Option<&str>),
+        (id, route, topic): (String, Option<usize>, Option<&str>),
         date: Option<i64>,
         failure: &Failure,
     ) {
-        let what = if self.order.unsent.has(ShortId::of(&id), topic) {
+        let what = if self.order.unsent.has(ShortId::of(&id), route, topic) {
             self.of_date.dead_lettered += 1;
             "dead-lettered"
         } else {
@@ -317,7 +318,7 @@ impl<B: Bands> Comparing<'_, B> {
 
     /// Counts an event that is not on its topic.
     fn absent(&mut self, (id, date): (ShortId, i64), topic: &str, absent: Absent) -> &'static str {
-        let is_unsent = self.order.unsent.has(id, Some(topic));
+        let is_unsent = self.order.unsent.has(id, None, Some(topic));
         let account = self.of(date);
         let (count, what) = match absent {
             _ if is_unsent => (&mut account.dead_lettered, "dead-lettered"),

@@ -176,7 +176,7 @@ impl<K: Sink<Error = Error>, B: Bands> Sink for Missing<K, B> {
                     found.there += 1;
                 });
             }
-            (Err(_), _) if self.unsent.has(place.id, Some(&topic)) => {
+            (Err(_), _) if self.unsent.has(place.id, None, Some(&topic)) => {
                 self.reports.push_back(Report::Delivered(ticket));
                 self.count(|found| {
                     found.looked_at += 1;
@@ -250,6 +250,8 @@ mod tests {
 
     /// It stands as an open letter of topic `t`.
     const LETTER: u32 = 77_777;
+    /// This one as a letter of another route, which named no topic.
+    const OTHERS: u32 = 88_888;
 
     /// Topics that hold these events (number and date), in bands of two or three.
     struct Scripted {
@@ -361,12 +363,14 @@ mod tests {
             there: there.to_vec(),
             bands: Arc::clone(&bands),
         };
-        let letter = Stand {
-            event_id: uuid(LETTER),
-            topic: Some("t".into()),
+        let letter = |event, topic: Option<&str>| Stand {
+            event_id: uuid(event),
+            route: Some(2),
+            topic: topic.map(str::to_owned),
             ..Stand::default()
         };
-        let apart = (unfit, Arc::new(Unsent::of([letter].iter())));
+        let letters = [letter(LETTER, Some("t")), letter(OTHERS, None)];
+        let apart = (unfit, Arc::new(Unsent::of(letters.iter())));
         let from = Place::before(i64::MIN);
         let mut missing = Missing::new(taking, scripted, encoder, from, apart, Arc::clone(&found));
         let mut ledger: Ledger<()> = Ledger::new(0);
@@ -479,6 +483,7 @@ mod tests {
             unencoded,
             message("t", LETTER, 9),
             message("new", LETTER, 9),
+            message("t", OTHERS, 9),
         ];
         let Sent {
             taken,
@@ -486,8 +491,8 @@ mod tests {
             refused,
             ..
         } = sent(&[], messages, unfit).await;
-        assert_eq!((taken, refused), (uuids([LETTER]), Vec::new()));
-        assert_eq!((found.dead_lettered, found.sent), (2, 1));
+        assert_eq!((taken, refused), (uuids([LETTER, OTHERS]), Vec::new()));
+        assert_eq!((found.dead_lettered, found.sent), (2, 2));
     }
 
     #[tokio::test]

@@ -18,6 +18,8 @@ pub struct Stand {
     pub kind: String,
     pub time: String,
     pub event_type: Option<String>,
+    /// That failed, counted from 1; none: the row as a whole.
+    pub route: Option<usize>,
     pub topic: Option<String>,
     /// Its beginning.
     pub error: String,
@@ -82,6 +84,7 @@ impl Letters {
             event_id: letter.event_id,
             kind: letter.kind,
             time: letter.time,
+            route: letter.route,
             topic: letter.topic,
             out_of_order: letter.out_of_order,
             places,

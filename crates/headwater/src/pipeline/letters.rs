@@ -32,8 +32,8 @@ pub struct Letters {
 
 /// The letters that are open.
 pub trait Standing: fmt::Debug + Send + Sync {
-    /// Whether one stands for the event on this topic; on any, if it is not known which. Then it is counted as passed over.
-    fn passes_over(&self, id: &str, topic: Option<&str>) -> bool;
+    /// Whether one stands for this already. Then it is counted as passed over.
+    fn passes_over(&self, id: &str, row: &Unpublished) -> bool;
 }
 
 /// A row under way, shared by its messages.
@@ -123,9 +123,9 @@ impl Seed {
 
 impl Letters {
     /// Whether a letter stands already for what cannot be published.
-    pub fn stands(&self, id: &str, topic: Option<&str>) -> bool {
+    pub fn stands(&self, id: &str, row: &Unpublished) -> bool {
         let standing = self.standing.as_ref();
-        standing.is_some_and(|it| it.passes_over(id, topic))
+        standing.is_some_and(|it| it.passes_over(id, row))
     }
 
     /// The letter of a row, and what a smaller one can be made of.

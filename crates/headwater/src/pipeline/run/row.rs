@@ -46,7 +46,7 @@ where
             Outcome::Publish { event_date } => {
                 let letters = self.letters;
                 self.pieces.retain(|piece| match piece {
-                    Piece::Failed(id, row) => !letters.stands(id, row.topic.as_deref()),
+                    Piece::Failed(id, row) => !letters.stands(id, row),
                     Piece::Message(..) => true,
                 });
                 if let Some((id, failure)) = self.stops() {
@@ -56,13 +56,15 @@ where
                     u64::from(self.again_since.is_some_and(|since| event_date >= since));
                 self.event_time = Some(event_date);
             }
-            Outcome::Fail { id, .. } if self.letters.stands(&id, None) => return Ok(()),
             Outcome::Fail { id, failure } => {
+                let row = Unpublished::before_routes(failure.clone());
+                if self.letters.stands(&id, &row) {
+                    return Ok(());
+                }
                 if !self.letters.policy.makes_letters(failure.kind) {
                     return Err(Ended::Failed(self.failed(id, failure)));
                 }
-                self.pieces
-                    .push(Piece::Failed(id, Unpublished::before_routes(failure)));
+                self.pieces.push(Piece::Failed(id, row));
             }
         }
         self.tally.events += 1;
