@@ -85,24 +85,26 @@ fn reachable(host: &str) -> &str {
     }
 }
 
-fn filtered(counts: String) -> String {
-    if counts.is_empty() {
-        return "-".into();
-    }
-    counts
-}
-
-fn screen(status: &Value) -> String {
-    let text = |value: &Value| match value {
+fn text(value: &Value) -> String {
+    match value {
         Value::String(text) => text.clone(),
         Value::Null => "-".into(),
         other => other.to_string(),
-    };
-    let counts = |value: &Value| {
-        let counts = value.as_object().into_iter().flatten();
-        let counts = counts.map(|(name, count)| format!("{name} {count}"));
-        counts.collect::<Vec<String>>().join(", ")
-    };
+    }
+}
+
+fn counts(value: &Value) -> String {
+    let counts = value.as_object().into_iter().flatten();
+    let counts: Vec<String> = counts
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    if counts.is_empty() {
+        return "-".into();
+    }
+    counts.join(", ")
+}
+
+fn screen(status: &Value) -> String {
     let state = if status["ready"] == true {
         "delivering"
     } else {
@@ -127,7 +129,7 @@ fn screen(status: &Value) -> String {
             ),
         ),
         ("skipped", counts(&status["skipped"])),
-        ("filtered", filtered(counts(&status["filtered"]))),
+        ("filtered", counts(&status["filtered"])),
         ("failed", counts(&status["failed"])),
         ("dead letters", counts(&status["dead_letters"])),
         (
