@@ -24,7 +24,7 @@ pub struct Record {
     pub source: Value,
     /// Where that log is to be resumed; only its source can read this.
     pub position: Value,
-    /// The `event_date` of the last event before the position, ISO-8601.
+    /// The `event_date` of the last event before the position, or when that was committed, if the date is ahead; ISO-8601.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_time: Option<String>,
     /// When the record was written, ISO-8601.

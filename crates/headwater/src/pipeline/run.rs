@@ -325,9 +325,14 @@ where
 
 /// Since when a snapshot's rows may be in the log too: only its first view belongs to a place there.
 fn again_since(record: &Record) -> Option<i64> {
-    let snapshot = record.snapshot.as_ref().filter(|it| it.views > 1)?;
-    let begun = snapshot.begun.as_ref()?.parse::<instant::Instant>().ok()?;
-    Some(begun.0)
+    record.snapshot.as_ref().filter(|it| it.views > 1)?;
+    begun(record)
+}
+
+/// When the snapshot began that is under way.
+fn begun(record: &Record) -> Option<i64> {
+    let begun = record.snapshot.as_ref()?.begun.as_ref()?;
+    Some(begun.parse::<instant::Instant>().ok()?.0)
 }
 
 /// The next item, or, while there is no room for one, nothing but the loss of the log.

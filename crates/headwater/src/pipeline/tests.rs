@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use headwater_core::dead_letter::OUT_OF_ORDER;
 use headwater_core::event::{Outbox, Role};
 use headwater_core::failure::Kind;
 use headwater_core::ledger::Ticket;
@@ -72,6 +73,9 @@ struct FakeSource {
     diary: Diary,
 }
 
+/// Each of its transactions was committed then.
+const COMMITTED: i64 = 1_000_000;
+
 impl Source for FakeSource {
     type Position = u64;
     type Error = Scripted;
@@ -86,6 +90,10 @@ impl Source for FakeSource {
             Some(Said::Trouble(trouble)) => Err(trouble),
             None => std::future::pending().await,
         }
+    }
+
+    fn committed_at(&self) -> Option<i64> {
+        Some(COMMITTED)
     }
 
     async fn lost(&mut self) -> Scripted {
@@ -152,6 +160,8 @@ impl Origin for FakeOrigin {
 enum Answer {
     Deliver(usize),
     Refuse(usize),
+    /// One behind which its key went on.
+    RefuseOvertaken(usize),
     Break(Scripted),
 }
 
@@ -167,6 +177,18 @@ fn short(id: &str) -> &str {
     id.trim_start_matches(['0', '-'])
 }
 
+impl FakeSink {
+    fn refused(&mut self, rank: usize, overtaken: bool) -> Report {
+        let (message, ticket) = self.held.remove(rank).expect("a message of that rank");
+        let refusal = Refusal {
+            kind: Kind::TooLarge,
+            why: "too big".into(),
+            overtaken,
+        };
+        Report::Refused(ticket, message, refusal)
+    }
+}
+
 impl Sink for FakeSink {
     type Error = Scripted;
 
@@ -174,10 +196,12 @@ impl Sink for FakeSink {
         if self.held.len() >= self.room {
             return Err(Unsent::Later(message, ticket));
         }
-        let letter = if &*message.address.topic == "test.dead-letter" {
-            "letter "
-        } else {
-            ""
+        let headers = &message.address.headers;
+        let is_late = headers.iter().any(|(name, _)| &**name == OUT_OF_ORDER);
+        let letter = match &*message.address.topic {
+            "test.dead-letter" if is_late => "late letter ",
+            "test.dead-letter" => "letter ",
+            _ => "",
         };
         self.diary
             .note(format!("sent {letter}{}", short(&message.id)));
@@ -186,23 +210,14 @@ impl Sink for FakeSink {
     }
 
     async fn next_report(&mut self) -> Result<Report, Scripted> {
-        match self.answers.lock().await.recv().await {
+        let answer = self.answers.lock().await.recv().await;
+        match answer {
             Some(Answer::Deliver(rank)) => {
                 let (_, ticket) = self.held.remove(rank).expect("a message of that rank");
                 Ok(Report::Delivered(ticket))
             }
-            Some(Answer::Refuse(rank)) => {
-                let (message, ticket) = self.held.remove(rank).expect("a message of that rank");
-                Ok(Report::Refused(
-                    ticket,
-                    message,
-                    Refusal {
-                        kind: Kind::TooLarge,
-                        why: "too big".into(),
-                        overtaken: false,
-                    },
-                ))
-            }
+            Some(Answer::Refuse(rank)) => Ok(self.refused(rank, false)),
+            Some(Answer::RefuseOvertaken(rank)) => Ok(self.refused(rank, true)),
             Some(Answer::Break(trouble)) => Err(trouble),
             None => std::future::pending().await,
         }
@@ -431,6 +446,20 @@ fn play<F: Future<Output = ()>>(scene: impl FnOnce() -> F) {
 
 async fn later(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[test]
+fn of_a_date_that_is_ahead_the_commit_is_remembered() {
+    play(|| async {
+        let stage = Stage::new(WIDE, 100);
+        stage.row_with(1, &[(Role::EventDate, Value::Micros(COMMITTED + 7))]);
+        stage.mark(7);
+        later(1).await;
+        stage.deliver(0);
+        later(2).await;
+        let known = stage.record.lock().unwrap().event_time.clone();
+        assert_eq!(known.as_deref(), Some("1970-01-01T00:00:01.000000Z"));
+    });
 }
 
 #[test]

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
-use super::Run;
+use super::{Run, begun};
 use crate::pipeline::ended::{Ended, Failed, NotAnOutbox, lost};
 use crate::pipeline::letters::{Seed, Subject, Unpublished};
 use crate::pipeline::prepare::{Outcome, Piece};
@@ -54,7 +54,7 @@ where
                 }
                 self.tally.again +=
                     u64::from(self.again_since.is_some_and(|since| event_date >= since));
-                self.event_time = Some(event_date);
+                self.event_time = Some(self.known_by(event_date, source.committed_at()));
             }
             Outcome::Fail { id, failure } => {
                 let row = Unpublished::before_routes(failure.clone());
@@ -70,6 +70,13 @@ where
         self.tally.events += 1;
         self.wait(row, source);
         Ok(())
+    }
+
+    /// A date that is ahead of its commit tells nothing of the events that were committed after it; of a snapshot's rows nothing is known
+    /// but that they were there when it began.
+    fn known_by(&self, event_date: i64, committed: Option<i64>) -> i64 {
+        let known = committed.or_else(|| begun(&self.record));
+        known.map_or(event_date, |known| known.min(event_date))
     }
 
     /// The first failure that no letter is to be made of.

@@ -70,6 +70,22 @@ fn a_refused_message_is_settled_by_the_ack_of_its_letter() {
 }
 
 #[test]
+fn the_letter_of_a_message_behind_which_its_key_went_on_says_so() {
+    play(|| async {
+        let stage = stage(&[Kind::TooLarge]);
+        stage.row(1);
+        stage.mark(7);
+        later(1).await;
+        stage.broker.send(Answer::RefuseOvertaken(0)).ok();
+        later(1).await;
+        assert!(stage.diary.has("sent late letter 1"));
+        stage.deliver(0);
+        later(2).await;
+        assert!(stage.diary.has("confirmed 7"));
+    });
+}
+
+#[test]
 fn a_letter_that_is_too_large_is_cut_three_times_and_then_stops_the_run() {
     play(|| async {
         let stage = stage(&[Kind::TooLarge]);

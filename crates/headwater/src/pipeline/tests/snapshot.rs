@@ -83,6 +83,19 @@ fn wanted() -> Record {
 }
 
 #[test]
+fn of_a_date_that_is_ahead_the_beginning_of_the_snapshot_is_remembered() {
+    play(|| async {
+        let stage = Stage::after(wanted(), WIDE, 100);
+        stage.row_with(1, &[(Role::EventDate, Value::Micros(7_000_000))]);
+        later(1).await;
+        stage.deliver(0);
+        later(2).await;
+        let known = stage.record.lock().unwrap().event_time.clone();
+        assert_eq!(known.as_deref(), Some("1970-01-01T00:00:00.000000Z"));
+    });
+}
+
+#[test]
 fn the_rows_that_are_there_come_before_the_log() {
     play(|| async {
         let stage = Stage::after(wanted(), WIDE, 100);
