@@ -148,6 +148,15 @@ pub fn topics(config: &Config) -> Result<Vec<Topics>, ConfigError> {
     Ok(routes.iter().map(Route::topics).collect())
 }
 
+/// Whether the times of messages tell nothing of their events' dates, for a route takes them from elsewhere.
+pub fn are_timeless(config: &Config) -> bool {
+    let mut times = config
+        .routes()
+        .iter()
+        .filter_map(|it| it.timestamp.as_ref());
+    times.any(|time| time.value() != "{event_date}")
+}
+
 /// What administrators have to grant, server by server; found without asking any of them.
 pub fn rights(
     config: &Config,

@@ -101,7 +101,8 @@ pub async fn published(config: &Config, count: &Count) -> Result<Published, Exit
                 .into(),
         ));
     };
-    Ok(Published::open(back, encoders(config), Arc::clone(count)).await?)
+    let published = Published::open(back, encoders(config), Arc::clone(count)).await?;
+    Ok(published.timeless(parts::are_timeless(config)))
 }
 
 pub fn encoders(config: &Config) -> Encoders {
@@ -183,8 +184,7 @@ fn print(config: &Config, window: &Window, account: &Account) {
         println!("{count:>12} {what}");
     }
     for named in &account.named {
-        let date = named.event_date.as_deref().unwrap_or("-");
-        println!("{}: {} {date} {}", named.what, named.id, named.detail);
+        println!("{named}");
     }
     for doubt in &account.doubts {
         println!("not known: {doubt}");

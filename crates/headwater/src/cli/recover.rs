@@ -71,10 +71,12 @@ async fn with<O: Origin>(
         None => Standing::Lost,
     };
     let under_way = record.as_ref().filter(|it| it.is_recovering());
+    let mut wider = false;
     let window = match (under_way, &standing) {
         (Some(record), _) => {
-            eprintln!("a recovery of pipeline {} is under way", config.name());
-            record.snapshot.as_ref().map(Snapshot::window)
+            let (window, anew) = going_on(config, record, from);
+            wider = anew;
+            Some(window)
         }
         (None, Standing::Sound) if from.is_none() => {
             eprintln!(
@@ -106,11 +108,32 @@ async fn with<O: Origin>(
     topics.band(beginning(window.from), false).await?;
     drop((topics, told));
     let record = match under_way {
-        // Lost once more, it begins anew: what was published meanwhile is on the topics.
-        Some(record) if !matches!(standing, Standing::Lost) => record.clone(),
+        // Lost once more, or wanted since an earlier time, it begins anew: what was published meanwhile is on the topics.
+        Some(record) if !wider && !matches!(standing, Standing::Lost) => record.clone(),
         _ => anew(config, database, record, window.from).await?,
     };
     carry(config, origin, &record).await
+}
+
+/// What a recovery that is under way looks at, and whether it begins anew: it goes further back if it is asked to.
+fn going_on(config: &Config, record: &Record, from: Option<Instant>) -> (Window, bool) {
+    let begun = record.snapshot.as_ref().map(Snapshot::window);
+    let begun = begun.unwrap_or_default();
+    let wider = matches!((from, begun.from), (Some(from), Some(since)) if from < since);
+    let anew = if wider { ": it begins anew" } else { "" };
+    eprintln!(
+        "a recovery of pipeline {}, of events {}, is under way{anew}",
+        config.name(),
+        told(begun.from)
+    );
+    if wider {
+        let window = Window {
+            from,
+            ..Window::default()
+        };
+        return (window, true);
+    }
+    (begun, false)
 }
 
 /// What would be published.
@@ -130,7 +153,18 @@ async fn look(config: &Config, topics: &mut Published, window: Window) -> Result
         println!("stopped: only what has a date before {at} was looked at");
     }
     tell_doubts(&account.doubts);
-    Ok(())
+    if account.unpublishable == 0 {
+        return Ok(());
+    }
+    let named = account.named.iter();
+    for named in named.filter(|it| it.what == "unpublishable") {
+        println!("{named}");
+    }
+    Err(Exit::Person(format!(
+        "{} of these events cannot be published, and recover would end before the first of them: mend what keeps them, or let a [filter] pass \
+         over them",
+        account.unpublishable
+    )))
 }
 
 async fn remembered(config: &Config) -> Result<Option<Record>, Exit> {
@@ -317,6 +351,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
             routes: parts::topics(config)?,
             encoders: encoders(config),
             since,
+            timeless: parts::are_timeless(config),
             unfit: unfit.clone(),
             unsent: Arc::clone(&unsent),
             found: Arc::clone(&found),
@@ -335,11 +370,15 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
         tally: Tally::default(),
         board: Board::default(),
     };
+    let goes_on = record.snapshot.as_ref().is_some_and(|it| it.rows > 0);
     let told = progress::of_snapshot("recovery", pipeline.board.watch(), Some(count));
     let ended = supervise(&mut pipeline, &mut stop).await;
     told.abort();
     let found = found.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let done = ended.map_err(|trouble| Exit::trouble(&*trouble))?;
+    if goes_on {
+        println!("it was begun before: these are the events that were left");
+    }
     tell(config, (since, &found), done);
     tell_doubts(&found.doubts);
     tell_doubts(doubt.as_slice());

@@ -10,6 +10,8 @@ use headwater_encode::Encoder;
 use headwater_sink::Error;
 use headwater_sink::kafka::{Back, Ends, Since, Stored};
 
+use crate::clock;
+
 /// So many events are in memory at once, of 32 bytes each.
 const LIMIT: usize = 1_000_000;
 /// A message is later than its event, but for the clocks of those who wrote the two.
@@ -41,6 +43,10 @@ pub struct Published {
     compacted: HashMap<u16, Option<bool>>,
     /// Messages that are none of this pipeline's, or of another envelope, as the first reading counted them: others read them again.
     unreadable: Option<u64>,
+    /// The times of messages tell nothing of their events' dates: all of a topic is read.
+    timeless: bool,
+    /// Since when the topics were read last (milliseconds since 1970); 0: all of them.
+    since: i64,
 }
 
 /// Makes encoders like that of the pipeline: each reading has one, in its own thread. None if the schemas changed for the worse.
@@ -88,7 +94,7 @@ pub fn beginning(from: Option<Instant>) -> Place {
 pub enum Absent {
     /// It never was there.
     Surely,
-    /// It was there, and is gone, or it never was: retention or compaction has taken what is of its date.
+    /// It was there, and is gone, or it never was: retention or compaction has taken what is of its date, or its date is still to come.
     Perhaps,
 }
 
@@ -104,7 +110,16 @@ impl Published {
             cut: HashMap::new(),
             compacted,
             unreadable: None,
+            timeless: false,
+            since: 0,
         })
+    }
+
+    /// The same, and all of the topics is read if their times tell nothing.
+    #[must_use]
+    pub fn timeless(mut self, timeless: bool) -> Published {
+        self.timeless = timeless;
+        self
     }
 
     async fn read(
@@ -145,7 +160,9 @@ impl Bands for Published {
     async fn band(&mut self, from: Place, whole_dates: bool) -> Result<(Band, Ends), Error> {
         let mut allowed = CLOCKS_DIFFER;
         loop {
-            let time = (from.date / 1000).saturating_sub(allowed).max(0);
+            let earliest = (from.date / 1000).saturating_sub(allowed).max(0);
+            let time = if self.timeless { 0 } else { earliest };
+            self.since = time;
             let gathering = Gathering::new(from, LIMIT).of_whole_dates(whole_dates);
             let since = Since::Time((time > 0).then_some(time));
             let (band, ends, lead) = self.read(since, gathering, None).await?;
@@ -173,7 +190,9 @@ impl Bands for Published {
 
     fn absent(&self, topic: u16, date: i64) -> Absent {
         let is_cut = self.cut.get(&topic).is_some_and(|cut| date / 1000 < *cut);
-        if is_cut || self.compacted.get(&topic) == Some(&Some(true)) {
+        // Its message is older than its date, by nobody knows how much.
+        let is_ahead = self.since > 0 && date > clock::micros();
+        if is_cut || is_ahead || self.compacted.get(&topic) == Some(&Some(true)) {
             Absent::Perhaps
         } else {
             Absent::Surely

@@ -1,6 +1,6 @@
 //! Publishes what letters stand for, beside a running pipeline: the row from the table, or out of the letter where it is gone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal as _;
 
 use headwater_core::message::Message;
@@ -106,6 +106,10 @@ impl Replaying<'_> {
             return Ok(());
         };
         let held = held?;
+        let there: HashSet<&String> = held.iter().map(|it| &it.letter.id).collect();
+        for gone in portion.iter().filter(|it| !there.contains(&it.id)) {
+            self.stays_open(&gone.id, "it is gone from the topic of dead letters: headwater replay --where brings its row, if that is in the table");
+        }
         let Some(rows) = stop.or(rows(&self.database, &held)).await else {
             return Ok(());
         };

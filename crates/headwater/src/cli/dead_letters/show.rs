@@ -85,7 +85,7 @@ fn print(letter: &Letter, stand: &Stand) {
     if letter.out_of_order {
         told(
             "order",
-            "later messages of its topic were delivered before it",
+            "later messages of its key were delivered before it",
         );
     }
     if !letter.cut.is_empty() {

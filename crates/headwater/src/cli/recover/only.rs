@@ -16,6 +16,7 @@ pub struct Only {
     pub routes: Vec<Topics>,
     pub encoders: Encoders,
     pub since: Option<Instant>,
+    pub timeless: bool,
     pub unfit: Unfit,
     pub unsent: Arc<Unsent>,
     pub found: Arc<Mutex<Found>>,
@@ -34,6 +35,7 @@ impl Only {
         };
         let encoders = Arc::clone(&self.encoders);
         let topics = Published::open(back, encoders, Arc::clone(&self.count)).await?;
+        let topics = topics.timeless(self.timeless);
         let apart = (self.unfit.clone(), Arc::clone(&self.unsent));
         let found = Arc::clone(&self.found);
         let from = beginning(self.since);

@@ -1,5 +1,7 @@
 //! What a comparison has found: counted, and some of it named.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// So many of each kind are named.
@@ -42,6 +44,13 @@ pub struct Named {
     pub event_date: Option<String>,
     /// Its topic, or why it cannot be published.
     pub detail: String,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let date = self.event_date.as_deref().unwrap_or("-");
+        write!(f, "{}: {} {date} {}", self.what, self.id, self.detail)
+    }
 }
 
 impl Account {
