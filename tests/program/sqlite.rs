@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use headwater_testkit::long;
 use serde_json::Value;
 
 use crate::{code, headwater, run, stderr, stdout};
@@ -258,6 +259,12 @@ fn rows_that_are_already_there_come_first_and_once_over_kills() {
 
 #[test]
 fn beside_a_writer_that_does_not_pause_each_row_comes_once() {
+    for _ in 0..if long() { 50 } else { 5 } {
+        handed_over();
+    }
+}
+
+fn handed_over() {
     // GIVEN rows, and a writer that goes on whatever happens
     let folder = tempfile::tempdir().unwrap();
     let database = outbox(folder.path());

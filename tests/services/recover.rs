@@ -5,7 +5,7 @@ use std::time::Duration;
 use headwater_testkit::{Headwater, Load, Outbox, Output, Written};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Scene, on_every_binlog};
+use crate::scene::{LIMIT, Scene, on_every_binlog, on_other_versions};
 
 mod formats;
 mod from;
@@ -82,7 +82,13 @@ pub async fn comes_back(scene: &Scene<'_, impl Outbox>, held: Written, gone: &Wr
     // THEN it is not started, and the way out is named
     let mut run = scene.spawn(&["run"]);
     assert_eq!(run.ended_within(LIMIT).await, 3, "{}", run.tail());
-    assert!(run.tail().contains("headwater recover"), "{}", run.tail());
+    for words in [
+        "headwater recover",
+        "what was committed between",
+        "(remembered 20",
+    ] {
+        assert!(run.tail().contains(words), "no {words}: {}", run.tail());
+    }
 
     // AND what is missing is known to the table alone, and `audit` finds as much as the checker
     let output = audit(scene, 3);
@@ -157,6 +163,8 @@ async fn killed_in_the_middle_it_goes_on_and_loses_nothing_on_postgresql() {
 
 on_every_binlog!(killed: "killed", own server, shared kafka);
 
+on_other_versions!(killed: "killed", beside_writers: "beside", is_told: "audit", not_kept: "cut");
+
 async fn killed<D: Outbox + Lose>(mut scene: Scene<'_, D>) {
     // GIVEN a lost log, many events that are missing, and a broker that takes its time
     scene.send_one_by_one();
@@ -168,7 +176,8 @@ async fn killed<D: Outbox + Lose>(mut scene: Scene<'_, D>) {
         .stop_and_judge(run, &written)
         .await
         .assert_exactly_once();
-    written.add(scene.database.bulk_rows(&scene.namespace, 4_000, 100).await);
+    let many = scene.database.bulk_rows(&scene.namespace, 12_000, 100);
+    written.add(many.await);
     scene.database.lose(&scene.pipeline).await;
 
     // WHEN it is killed again and again while it is recovered
@@ -254,11 +263,14 @@ async fn an_event_that_is_there_is_not_missed_though_it_cannot_be_encoded_any_mo
         spoil(&id.to_string(), "'.' || payload").await;
     }
 
-    // WHEN it is recovered, THEN the one that is missing is a person's matter, and only that
-    let output = scene.headwater.run(&["recover"]);
-    assert_eq!(output.code, 3, "{}{}", output.stdout, output.stderr);
-    let told = |id: uuid::Uuid| output.stderr.contains(&id.to_string());
-    assert!(told(missing) && !told(there), "{}", output.stderr);
+    // WHEN it is recovered, THEN the one that is missing is a person's matter, and only that; which is known before
+    for arguments in [&["recover", "--dry-run"][..], &["recover"]] {
+        let output = scene.headwater.run(arguments);
+        assert_eq!(output.code, 3, "{}{}", output.stdout, output.stderr);
+        let said = format!("{}{}", output.stdout, output.stderr);
+        let told = |id: uuid::Uuid| said.contains(&id.to_string());
+        assert!(told(missing) && !told(there), "{said}");
+    }
 
     // AND once that can be encoded, all is there, each once
     spoil(&missing.to_string(), "substr(payload, 2)").await;
@@ -271,8 +283,15 @@ async fn an_event_that_is_there_is_not_missed_though_it_cannot_be_encoded_any_mo
 
 #[tokio::test]
 async fn what_the_topics_have_and_have_not_is_told() {
+    is_told(Scene::shared(17, "audit").await).await;
+}
+
+on_every_binlog!(is_told: "audit", shared server, shared kafka);
+
+async fn is_told(scene: Scene<'_, impl Outbox>) {
     // GIVEN events on a topic, one of them twice, and one that is not in the table any more
-    let scene = with_own_topic(Scene::ready(17, "audit").await);
+    let scene = with_own_topic(scene);
+    scene.init();
     let run = scene.start().await;
     let written = scene.commit_events(10).await;
     scene
@@ -292,7 +311,8 @@ async fn what_the_topics_have_and_have_not_is_told() {
         !text.contains(id.as_str())
     });
     let prune = format!(
-        "DELETE FROM eventlog.events WHERE id = '{}'",
+        "DELETE FROM {} WHERE id = '{}'",
+        scene.database.table(),
         pruned.unwrap()
     );
     scene.database.execute(&prune).await;
@@ -335,8 +355,15 @@ async fn what_the_topics_have_and_have_not_is_told() {
 
 #[tokio::test]
 async fn what_a_topic_has_not_kept_is_not_called_missing() {
+    not_kept(Scene::shared(17, "cut").await).await;
+}
+
+on_every_binlog!(not_kept: "cut", own server, shared kafka);
+
+async fn not_kept<D: Outbox + Lose>(scene: Scene<'_, D>) {
     // GIVEN events of which the topic has kept only the last
-    let scene = with_own_topic(Scene::ready(17, "cut").await);
+    let scene = with_own_topic(scene);
+    scene.init();
     let run = scene.start().await;
     let written = scene.commit_events(10).await;
     scene
@@ -353,6 +380,23 @@ async fn what_a_topic_has_not_kept_is_not_called_missing() {
     // WHEN it is audited, THEN it is said that nobody can know
     let output = audit(&scene, 3);
     assert_eq!(told(&output, "not comparable"), 9, "{}", output.stdout);
+    assert!(
+        output.stdout.contains("not known: topic"),
+        "{}",
+        output.stdout
+    );
+
+    // WHEN the log is lost too, and recovered, THEN they come again rather than not at all, and that is said
+    scene.commit_events(1).await;
+    scene.database.lose(&scene.pipeline).await;
+    let output = recover(&scene);
+    for (count, words) in [
+        (1, "already on the topics"),
+        (10, "published now"),
+        (9, "may have been on the topics before"),
+    ] {
+        assert_eq!(told(&output, words), count, "{}", output.stdout);
+    }
     assert!(
         output.stdout.contains("not known: topic"),
         "{}",

@@ -53,6 +53,25 @@ macro_rules! on_every_binlog {
     };
 }
 
+/// Promises that are looked at on PostgreSQL 17, to the others too.
+macro_rules! on_other_versions {
+    ($($promise:ident: $hint:literal),+) => {
+        mod on_postgresql_15 {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::scene::Scene::shared(15, $hint).await).await;
+            })+
+        }
+
+        mod on_postgresql_18 {
+            $(#[tokio::test]
+            async fn $promise() {
+                super::$promise($crate::scene::Scene::shared(18, $hint).await).await;
+            })+
+        }
+    };
+}
+
 macro_rules! mysql {
     (shared, $server:expr) => {
         Mysql::shared($server)
@@ -71,7 +90,7 @@ macro_rules! kafka {
     };
 }
 
-pub(crate) use {kafka, mysql, on_every_binlog};
+pub(crate) use {kafka, mysql, on_every_binlog, on_other_versions};
 
 pub struct Scene<'a, D: Outbox = Database<'a>> {
     pub database: D,

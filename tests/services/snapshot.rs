@@ -5,14 +5,15 @@ mod kept;
 mod keys;
 mod large;
 mod locked;
+mod seam;
 mod shown;
 
 use std::time::Duration;
 
-use headwater_testkit::{Kafka, Load, Outbox, Postgres, Written, check, long, seed, unique};
+use headwater_testkit::{Kafka, Load, Outbox, Postgres, Written, unique};
 use tokio::time::sleep;
 
-use crate::scene::{LIMIT, Running, Scene, headwater, on_every_binlog};
+use crate::scene::{Event, LIMIT, Running, Scene, headwater, on_every_binlog, on_other_versions};
 
 const COMPLETE: &str = "the rows that were there before are published";
 const GOING_ON: &str = "going on with the rows that were there";
@@ -32,26 +33,10 @@ fn with_snapshot<'a, D: Outbox>(mut scene: Scene<'a, D>, snapshot: &str) -> Scen
     scene
 }
 
-/// Promises that are looked at on PostgreSQL 17, to the others too.
-macro_rules! on_other_versions {
-    ($($promise:ident: $hint:literal),+) => {
-        mod on_postgresql_15 {
-            $(#[tokio::test]
-            async fn $promise() {
-                super::$promise($crate::scene::Scene::shared(15, $hint).await).await;
-            })+
-        }
-
-        mod on_postgresql_18 {
-            $(#[tokio::test]
-            async fn $promise() {
-                super::$promise($crate::scene::Scene::shared(18, $hint).await).await;
-            })+
-        }
-    };
-}
-
-on_other_versions!(killed: "broken", only: "only", same_bytes: "same", pruned: "pruned");
+on_other_versions!(
+    killed: "broken", taken_over: "second", only: "only", same_bytes: "same", ordered: "ordered", pruned: "pruned",
+    pruned_under_it: "pruned"
+);
 
 #[tokio::test]
 async fn existing_rows_and_new_ones_arrive_each_once_on_postgresql_15() {
@@ -87,77 +72,6 @@ async fn joined_to_the_log(scene: Scene<'_, impl Outbox>) {
     let run = scene.start().await;
     written.add(scene.commit_events(10).await);
     scene.stop_and_judge(run, &written).await.assert_each_once();
-}
-
-#[tokio::test]
-async fn nothing_falls_between_a_snapshot_and_the_log_on_postgresql_15() {
-    handed_over(Scene::shared(15, "seam").await).await;
-}
-
-#[tokio::test]
-async fn nothing_falls_between_a_snapshot_and_the_log_on_postgresql_17() {
-    handed_over(Scene::shared(17, "seam").await).await;
-}
-
-#[tokio::test]
-async fn nothing_falls_between_a_snapshot_and_the_log_on_postgresql_18() {
-    handed_over(Scene::shared(18, "seam").await).await;
-}
-
-on_every_binlog!(handed_over: "seam", shared server, shared kafka);
-
-/// How many pipelines are at work at a time: each holds a slot and a walsender, or readers of the binlog, and a server has an end of both.
-const WAVE: usize = 5;
-
-/// A row that was committed before the position and is not yet to be seen would be lost: many writers commit at every moment.
-async fn handed_over(mut scene: Scene<'_, impl Outbox>) {
-    let seed = seed(11);
-    for wave in 1..=if long() { 12 } else { 1 } {
-        let events = wave_of_hand_overs(&mut scene, seed + 100 * wave).await;
-        println!("wave {wave}: {WAVE} hand-overs of {events} events, each once");
-        scene.database.remove_pipelines().await;
-        let empty = format!("TRUNCATE TABLE {}", scene.database.table());
-        scene.database.execute(&empty).await;
-    }
-}
-
-async fn wave_of_hand_overs(scene: &mut Scene<'_, impl Outbox>, seed: u64) -> usize {
-    // GIVEN many writers of small transactions
-    let load = Load {
-        writers: 12,
-        ..Load::new(&scene.namespace, seed)
-    };
-    let load = load.start(&scene.database.owner_url());
-    load.wait_for(100, LIMIT).await;
-
-    // WHEN one pipeline after the other begins with a snapshot among them
-    let mut topics = Vec::new();
-    for _ in 0..WAVE {
-        let topic = unique("seam");
-        scene.kafka.create_topic(&topic, 3, 1, &[]).await;
-        scene.pipeline.name = unique("seam");
-        scene.pipeline.snapshot = "initial".into();
-        scene.pipeline.more = format!("[[route]]\ntopic = \"{topic}\"\n");
-        scene.headwater = headwater(&scene.pipeline);
-        scene.init();
-        let mut run = scene.spawn(&["run"]);
-        assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
-        topics.push((topic, run));
-    }
-    let written = load.stop().await;
-
-    // THEN each of them has every row once
-    for (topic, mut run) in topics {
-        scene
-            .kafka
-            .consume_until_complete(&[&topic], &written, LIMIT)
-            .await;
-        run.ask_to_stop().await;
-        let consumed = scene.kafka.consume_all(&[&topic]).await;
-        check(&written, &consumed).assert_each_once();
-        scene.kafka.delete_topic(&topic).await;
-    }
-    written.committed.len()
 }
 
 #[tokio::test]
@@ -199,8 +113,22 @@ async fn killed(mut scene: Scene<'_, impl Outbox>) {
 }
 
 #[tokio::test]
-async fn the_database_or_kafka_away_in_the_middle_is_waited_for_on_postgresql() {
-    let postgres = Postgres::start(17, &[]);
+async fn the_database_or_kafka_away_in_the_middle_is_waited_for_on_postgresql_15() {
+    away_on_postgresql(15).await;
+}
+
+#[tokio::test]
+async fn the_database_or_kafka_away_in_the_middle_is_waited_for_on_postgresql_17() {
+    away_on_postgresql(17).await;
+}
+
+#[tokio::test]
+async fn the_database_or_kafka_away_in_the_middle_is_waited_for_on_postgresql_18() {
+    away_on_postgresql(18).await;
+}
+
+async fn away_on_postgresql(version: u32) {
+    let postgres = Postgres::start(version, &[]);
     let kafka = Kafka::start(1);
     away(Scene::on(&postgres, &kafka, "away").await).await;
 }
@@ -407,6 +335,76 @@ async fn pruned(mut scene: Scene<'_, impl Outbox>) {
     let verdict = scene.judge(&key).await;
     assert!(verdict.lost.is_empty(), "{verdict}");
     run.ask_to_stop().await;
+}
+
+#[tokio::test]
+async fn rows_deleted_while_it_goes_on_do_not_disturb_it_on_postgresql() {
+    pruned_under_it(Scene::shared(17, "pruned").await).await;
+}
+
+on_every_binlog!(pruned_under_it: "pruned", shared server, shared kafka);
+
+async fn pruned_under_it(mut scene: Scene<'_, impl Outbox>) {
+    // GIVEN a snapshot under way
+    scene.send_one_by_one();
+    let scene = with_snapshot(scene, "initial");
+    let mut written = scene.database.bulk_rows(&scene.namespace, 8_000, 100).await;
+    scene.init();
+    let mut run = scene.start().await;
+
+    // WHEN all rows are deleted, and others are committed
+    let prune = format!("DELETE FROM {}", scene.database.table());
+    scene.database.execute(&prune).await;
+    assert!(!run.log().contains(COMPLETE), "the middle is over");
+    written.add(scene.commit_events(10).await);
+
+    // THEN all that its view has come once, and so do the others
+    assert!(run.wait_for_log(COMPLETE, PATIENCE).await, "{}", run.tail());
+    scene.stop_and_judge(run, &written).await.assert_each_once();
+}
+
+#[tokio::test]
+async fn rows_come_in_the_order_of_their_dates_on_postgresql() {
+    ordered(Scene::shared(17, "ordered").await).await;
+}
+
+on_every_binlog!(ordered: "ordered", shared server, shared kafka);
+
+async fn ordered(scene: Scene<'_, impl Outbox>) {
+    // GIVEN rows in no order, many of one date, and a topic of one partition
+    const ROWS: usize = 60;
+    let mut scene = with_snapshot(scene, "only");
+    let topic = unique("ordered");
+    scene.kafka.create_topic(&topic, 1, 1, &[]).await;
+    scene.pipeline.more =
+        format!("[[route]]\ntopic = \"{topic}\"\nheaders = {{ id = \"{{id}}\" }}\n");
+    scene.configure();
+    let mut rows = Vec::new();
+    for seq in 0..ROWS {
+        let event = Event::new(&scene.namespace, "k", i64::try_from(seq).unwrap());
+        // 7 has no divisor in common with 60, so that the dates come in a wild order.
+        let date = format!("2026-01-01 00:00:{:02}", seq * 7 % ROWS / 6);
+        let insert = scene.insert_with(&event, &[("event_date", &format!("'{date}'"))]);
+        scene.database.execute(&insert).await;
+        rows.push((date, event.id.to_string()));
+    }
+
+    // WHEN they are published
+    scene.init();
+    let mut run = scene.spawn(&["run"]);
+    assert_eq!(run.ended_within(LIMIT).await, 0, "{}", run.tail());
+
+    // THEN they come by date; which order those of one date have is the server's matter
+    let consumed = scene.kafka.consume_all(&[&topic]).await;
+    let date = |message: &headwater_testkit::Consumed| {
+        let id = String::from_utf8(message.headers[0].1.clone().unwrap()).unwrap();
+        let (date, _) = rows.iter().find(|(_, row)| *row == id).expect("a row");
+        date.clone()
+    };
+    let came: Vec<String> = consumed.iter().map(date).collect();
+    let mut wanted: Vec<String> = rows.iter().map(|(date, _)| date.clone()).collect();
+    wanted.sort_unstable();
+    assert_eq!(came, wanted);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use headwater_testkit::{Outbox as _, free_port, get};
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::{NO_NUMBER, NO_TYPE, ends_with, failing, letters, numbered, published, put_schema};
@@ -31,6 +32,17 @@ async fn holding(odd: (&str, &str)) -> (Scene<'static>, Running, u16, Event) {
     let why = ready(port, 503, "it holds").await;
     let id = all[1].id.to_string();
     assert!(why.contains(&id), "{why}");
+    let status = get(port, "/status").unwrap().text;
+    let status: Value = serde_json::from_str(&status).unwrap();
+    assert_eq!(
+        (&status["ready"], &status["holding"]),
+        (&false.into(), &true.into())
+    );
+    let waiting_for = status["waiting_for"].as_str().unwrap();
+    assert!(
+        why.contains(waiting_for) && waiting_for.contains(&id),
+        "{status}"
+    );
     let row = all[1].clone();
     (scene, run, port, row)
 }

@@ -5,22 +5,27 @@ use std::path::PathBuf;
 
 use headwater_testkit::{Consumed, Outbox, Verdict, Written, check};
 
-use super::lost::Lose as _;
-use super::{audit, recover, told, with_own_topic};
+use super::{Lose, audit, recover, told, with_own_topic};
 use crate::readers::python::Reader;
-use crate::scene::{LIMIT, Scene};
+use crate::scene::{LIMIT, Scene, on_every_binlog};
 
 /// Who reads the messages besides Headwater; none: the checker itself reads JSON.
 type Readers = Option<Reader>;
 
 #[tokio::test]
 async fn json_is_audited_and_recovered() {
-    in_format("json", |_| None).await;
+    in_format(Scene::shared(17, "json").await, "json", |_| None).await;
 }
 
 #[tokio::test]
 async fn avro_is_audited_and_recovered() {
-    in_format("avro", |scene| {
+    in_avro(Scene::shared(17, "avro").await).await;
+}
+
+on_every_binlog!(in_avro: "avro", own server, shared kafka);
+
+async fn in_avro<D: Outbox + Lose>(scene: Scene<'_, D>) {
+    in_format(scene, "avro", |scene| {
         let schema = format!(
             r#"{{"type": "record", "name": "WalletChangedEvent", "namespace": "{}.avro",
                 "fields": [{{"name": "seq", "type": "long"}}]}}"#,
@@ -34,7 +39,13 @@ async fn avro_is_audited_and_recovered() {
 
 #[tokio::test]
 async fn protobuf_is_audited_and_recovered() {
-    in_format("protobuf", |scene| {
+    in_protobuf(Scene::shared(17, "protobuf").await).await;
+}
+
+on_every_binlog!(in_protobuf: "protobuf", own server, shared kafka);
+
+async fn in_protobuf<D: Outbox + Lose>(scene: Scene<'_, D>) {
+    in_format(scene, "protobuf", |scene| {
         let schema = format!(
             r#"syntax = "proto3"; package {}.proto; message WalletChangedEvent {{ int32 seq = 1; }}"#,
             scene.namespace
@@ -45,7 +56,7 @@ async fn protobuf_is_audited_and_recovered() {
     .await;
 }
 
-fn put(scene: &Scene<'_>, name: &str, schema: &str) -> PathBuf {
+fn put(scene: &Scene<'_, impl Outbox>, name: &str, schema: &str) -> PathBuf {
     let folder = scene.headwater.folder().join("schemas");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join(name);
@@ -53,9 +64,12 @@ fn put(scene: &Scene<'_>, name: &str, schema: &str) -> PathBuf {
     file
 }
 
-async fn in_format(format: &str, readers: impl FnOnce(&Scene<'_>) -> Readers) {
+async fn in_format<'a, D: Outbox + Lose>(
+    mut scene: Scene<'a, D>,
+    format: &str,
+    readers: impl FnOnce(&Scene<'a, D>) -> Readers,
+) {
     // GIVEN a pipeline of this format that was stopped, events that it has not read, and a log that is lost
-    let mut scene = Scene::shared(17, format).await;
     let reader = readers(&scene);
     scene.pipeline.encode = format!("format = \"{format}\"");
     if reader.is_some() {
@@ -107,7 +121,11 @@ async fn arrive(scene: &Scene<'_, impl Outbox>, count: u64) {
 }
 
 /// As the checker judges JSON, after the reader has made that of the messages.
-async fn judge(scene: &Scene<'_>, reader: Option<&Reader>, written: &Written) -> Verdict {
+async fn judge(
+    scene: &Scene<'_, impl Outbox>,
+    reader: Option<&Reader>,
+    written: &Written,
+) -> Verdict {
     let mut consumed: Vec<Consumed> = scene.consume().await;
     if let Some(reader) = reader {
         let rows = reader.read(&consumed);

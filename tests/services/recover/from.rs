@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use headwater_testkit::{Outbox, Written};
+use tokio::time::sleep;
 
 use super::lost::Lose;
 use super::{audit, told, with_own_topic};
-use crate::scene::{Event, Scene, on_every_binlog};
+use crate::scene::{Event, Scene, on_every_binlog, on_other_versions};
 
 /// Long before any event of a test.
 const LONG_AGO: &str = "2020-01-01";
@@ -17,6 +18,8 @@ async fn events_of_earlier_dates_are_recovered_when_they_are_asked_for_on_postgr
 }
 
 on_every_binlog!(asked_for: "since", own server, shared kafka);
+
+on_other_versions!(asked_for: "since");
 
 async fn asked_for<D: Outbox + Lose>(scene: Scene<'_, D>) {
     // GIVEN a lost log, events that are missing, and some of these with a date of long before
@@ -74,6 +77,70 @@ async fn a_log_that_is_given_up_though_it_could_be_read_loses_and_doubles_nothin
     let output = scene.headwater.run(&["recover", "--from", "2199-01-01"]);
     assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
     assert_eq!(told(&output, "published now"), 4, "{}", output.stdout);
+    goes_on(scene, written).await;
+}
+
+#[tokio::test]
+async fn a_recovery_that_is_under_way_goes_further_back_when_it_is_asked_to() {
+    // GIVEN a recovery that was killed, and events with a date of long before
+    let mut scene = Scene::shared(17, "wider").await;
+    scene.send_one_by_one();
+    let scene = with_own_topic(scene);
+    let mut written = that_has_read_ten(&scene).await;
+    let many = scene.database.bulk_rows(&scene.namespace, 12_000, 100);
+    written.add(many.await);
+    let late = Event::new(&scene.namespace, "late", 1);
+    let insert = scene.insert_with(&late, &[("event_date", "'2024-02-29 01:02:03.000004'")]);
+    scene.database.execute(&insert).await;
+    written.committed.push(late.committed());
+    scene.database.lose(&scene.pipeline).await;
+    let mut recover = scene.spawn(&["recover"]);
+    recover.wait_until_it_carries().await;
+    sleep(Duration::from_millis(300)).await;
+    recover.kill9();
+
+    // WHEN it is to look at these too, THEN it begins anew, and they come
+    let output = scene.headwater.run(&["recover", "--from", LONG_AGO]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    assert!(
+        output.stderr.contains("it begins anew"),
+        "{}",
+        output.stderr
+    );
+    assert_eq!(told(&output, "looked at"), 12_011, "{}", output.stdout);
+    let verdict = scene.judge_within(&written, Duration::ZERO).await;
+    verdict.assert_each();
+    assert_eq!(told(&audit(&scene, 0), " missing"), 0);
+}
+
+#[tokio::test]
+async fn where_messages_have_times_of_their_own_all_of_them_are_looked_at() {
+    // GIVEN a route that gives messages a time of long before their events' dates, and a lost log
+    let mut scene = Scene::shared(17, "timeless").await;
+    scene.pipeline.more = format!(
+        "[[route]]\ntopic = \"{}\"\ntimestamp = \"{{started_date}}\"\n",
+        scene.topic()
+    );
+    scene.configure();
+    scene.init();
+    let run = scene.start().await;
+    let mut written = Written::default();
+    for seq in 1..=7 {
+        let event = Event::new(&scene.namespace, "k", seq);
+        let insert = scene.insert_with(&event, &[("started_date", "'2026-01-02 03:04:05'")]);
+        scene.database.execute(&insert).await;
+        written.committed.push(event.committed());
+    }
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+    written.add(scene.commit_events(2).await);
+    scene.database.lose(&scene.pipeline).await;
+
+    // WHEN it is recovered, THEN what is there does not come again
+    let output = scene.headwater.run(&["recover"]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    assert_eq!(told(&output, "already on the topics"), 7);
+    assert_eq!(told(&output, "published now"), 2);
     goes_on(scene, written).await;
 }
 

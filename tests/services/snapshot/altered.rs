@@ -6,7 +6,7 @@ use headwater_testkit::{Kafka, Outbox, Postgres, Proxy};
 use tokio::time::sleep;
 
 use super::{COMPLETE, GOING_ON, PATIENCE, with_snapshot};
-use crate::scene::{LIMIT, Scene, on_every_binlog};
+use crate::scene::{LIMIT, Scene, on_every_binlog, on_other_versions};
 
 #[tokio::test]
 async fn columns_come_and_go_meanwhile_on_postgresql() {
@@ -14,6 +14,8 @@ async fn columns_come_and_go_meanwhile_on_postgresql() {
 }
 
 on_every_binlog!(columns_come_and_go: "altered", shared server, shared kafka);
+
+on_other_versions!(columns_come_and_go: "altered", columns_come_and_go_between: "between");
 
 async fn columns_come_and_go(mut scene: Scene<'_, impl Outbox>) {
     // GIVEN a snapshot under way, of a table with a column that is no event's

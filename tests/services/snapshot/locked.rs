@@ -2,7 +2,7 @@
 
 use headwater_testkit::{Kafka, Mysql, Server};
 
-use super::handed_over;
+use super::seam::handed_over;
 use crate::binlog::WITHOUT_GTIDS;
 use crate::scene::Scene;
 

@@ -218,6 +218,33 @@ async fn when_a_limit_is_lowered_only_the_large_message_is_refused() {
 }
 
 #[tokio::test]
+async fn a_limit_that_is_raised_counts_from_then_on() {
+    // GIVEN a topic that a message is too large for, which is known before it is sent
+    let (cluster, topic) = (Cluster::shared(), unique("raised"));
+    let low = [("max.message.bytes", "50000")];
+    cluster.create_topic(&topic, 1, 1, &low).await;
+    let mut settings = going_on(settings(&cluster.brokers()));
+    settings.compression = "none".into();
+    let mut all = numbered(&topic, 1);
+    all[0].value = noise(100_000).into();
+    let mut kafka = Kafka::open(settings).unwrap();
+    let mut went = Went::default();
+    let carried = Run::new(&all).carry(&mut kafka, &mut went).await;
+    carried.1.unwrap();
+    assert_eq!((went.delivered, went.refused.len()), (0, 1));
+    let why = &went.refused[0].1.why;
+    assert!(why.contains("(50000)"), "{why}");
+
+    // WHEN the limit is raised, THEN the same sink delivers it a moment later
+    let high = [("max.message.bytes", "1000000")];
+    cluster.set_topic(&topic, &high).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let carried = Run::new(&all).carry(&mut kafka, &mut went).await;
+    carried.1.unwrap();
+    assert_eq!((went.delivered, went.refused.len()), (1, 1));
+}
+
+#[tokio::test]
 async fn a_topic_that_may_not_be_written_to_holds_up_no_other() {
     let cluster = with_rights();
     for topic in ["open", "closed", "unseen"] {
