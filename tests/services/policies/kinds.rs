@@ -24,6 +24,7 @@ enum Kind {
     UnknownType,
     BadPayload,
     Unroutable,
+    IllegalName,
     TooLarge,
     Refused,
 }
@@ -33,7 +34,7 @@ impl Kind {
         match self {
             Self::UnknownType => "unknown_type",
             Self::BadPayload => "bad_payload",
-            Self::Unroutable => "unroutable",
+            Self::Unroutable | Self::IllegalName => "unroutable",
             Self::TooLarge => "too_large",
             Self::Refused => "refused",
         }
@@ -45,6 +46,7 @@ impl Kind {
             Self::UnknownType => NO_TYPE,
             Self::BadPayload => NO_NUMBER,
             Self::Unroutable => ("model_type", "NULL"),
+            Self::IllegalName => ("model_type", "'Wallet?'"),
             Self::TooLarge => ("payload", LARGE),
             Self::Refused => ("model_type", "'Order'"),
         }
@@ -56,7 +58,7 @@ impl Kind {
         let topic = scene.topic().to_owned();
         let (ends, key) = match self {
             Self::Unroutable => ("", "{model_type}"),
-            Self::Refused => (".{model_type}", "{model_id}"),
+            Self::Refused | Self::IllegalName => (".{model_type}", "{model_id}"),
             _ => ("", "{model_id}"),
         };
         scene.pipeline.more = format!(
@@ -122,6 +124,11 @@ impl Kind {
                 scene.pipeline.more = more;
                 scene.configure();
             }
+            Self::IllegalName => {
+                let more = scene.pipeline.more.replace(".{model_type}", ".Wallet");
+                scene.pipeline.more = more;
+                scene.configure();
+            }
             Self::TooLarge => {
                 let limit = [("max.message.bytes", "1000000")];
                 scene.kafka.set_topic(&topic, &limit).await;
@@ -139,6 +146,7 @@ impl Kind {
         let topic = scene.topic();
         let topics = match self {
             Self::Refused => vec![format!("{topic}.Wallet"), format!("{topic}.Order")],
+            Self::IllegalName => vec![format!("{topic}.Wallet")],
             _ => vec![topic.to_owned()],
         };
         let topics = topics.iter().map(String::as_str);
@@ -350,6 +358,7 @@ each!(
     an_unknown_type: UnknownType,
     a_payload_that_does_not_fit: BadPayload,
     a_row_without_an_address: Unroutable,
+    a_topic_that_kafka_cannot_have: IllegalName,
     a_message_that_is_too_large: TooLarge,
     a_message_for_a_missing_topic: Refused
 );
