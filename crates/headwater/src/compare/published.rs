@@ -45,6 +45,8 @@ pub struct Published {
     unreadable: Option<u64>,
     /// The times of messages tell nothing of their events' dates: all of a topic is read.
     timeless: bool,
+    /// By so much dates may be ahead of their messages, as far as was seen; in milliseconds.
+    allowed: i64,
     /// Since when the topics were read last (milliseconds since 1970); 0: all of them.
     since: i64,
 }
@@ -111,6 +113,7 @@ impl Published {
             compacted,
             unreadable: None,
             timeless: false,
+            allowed: CLOCKS_DIFFER,
             since: 0,
         })
     }
@@ -158,18 +161,17 @@ impl Published {
 impl Bands for Published {
     /// Where dates are seen to be ahead of the messages by more than was thought, it is read from further back.
     async fn band(&mut self, from: Place, whole_dates: bool) -> Result<(Band, Ends), Error> {
-        let mut allowed = CLOCKS_DIFFER;
         loop {
-            let earliest = (from.date / 1000).saturating_sub(allowed).max(0);
+            let earliest = (from.date / 1000).saturating_sub(self.allowed).max(0);
             let time = if self.timeless { 0 } else { earliest };
             self.since = time;
             let gathering = Gathering::new(from, LIMIT).of_whole_dates(whole_dates);
             let since = Since::Time((time > 0).then_some(time));
             let (band, ends, lead) = self.read(since, gathering, None).await?;
-            if lead <= allowed || time == 0 {
+            if lead <= self.allowed || time == 0 {
                 return Ok((band, ends));
             }
-            allowed = lead.saturating_add(CLOCKS_DIFFER);
+            self.allowed = lead.saturating_add(CLOCKS_DIFFER);
         }
     }
 
