@@ -390,13 +390,12 @@ async fn not_kept<D: Outbox + Lose>(scene: Scene<'_, D>) {
     scene.commit_events(1).await;
     scene.database.lose(&scene.pipeline).await;
     let output = recover(&scene);
-    for (count, words) in [
-        (1, "already on the topics"),
-        (10, "published now"),
-        (9, "may have been on the topics before"),
-    ] {
+    for (count, words) in [(1, "already on the topics"), (10, "published now")] {
         assert_eq!(told(&output, words), count, "{}", output.stdout);
     }
+    // Dates may be of whole seconds: then the last one can be older than what was kept.
+    let perhaps = told(&output, "may have been on the topics before");
+    assert!((9..=10).contains(&perhaps), "{}", output.stdout);
     assert!(
         output.stdout.contains("not known: topic"),
         "{}",
