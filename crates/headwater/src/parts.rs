@@ -198,7 +198,7 @@ pub fn letters(config: &Config) -> Letters {
         policy: failure.policy,
         name: config.name().to_owned(),
         topic: failure.topic.as_str().into(),
-        standing: None,
+        open: None,
     }
 }
 

@@ -19,7 +19,7 @@ mod unfit;
 pub use bound::Bound;
 pub use ended::{Failed, LogLost};
 pub use figures::{Board, Cause, Doing, Figures, Lag, Latency, Tally};
-pub use letters::{Letters, Standing, Unpublished};
+pub use letters::{Letters, OpenLetters, Unpublished};
 pub use prepare::{Outcome, Piece, Preparer};
 pub use stop::{Ask, Stop};
 pub use supervise::{Destination, Done, Extent, NoRecord, NotRecovered, Pipeline, supervise};

@@ -247,7 +247,8 @@ async fn look_at<S: Source>(source: &mut S) -> Option<Result<(), S::Error>> {
 
 fn unsure(record: &Record) -> String {
     format!(
-        "whether the log of pipeline {} is still the one that its position belongs to is not known: the last transaction before the position          has not come again within {} minutes. headwater run waits for it; headwater recover --from TIME gives the log up",
+        "whether the log of pipeline {} is still the one that its position belongs to is not known: the last transaction before the position \
+         has not come again within {} minutes. headwater run waits for it; headwater recover --from TIME gives the log up",
         record.name,
         DOUBT.as_secs() / 60
     )
@@ -359,7 +360,7 @@ async fn carry<O: Origin>(config: &Config, origin: O, record: &Record) -> Result
         },
         preparer: parts::preparer(config)?.comparing(&unfit),
         letters: Letters {
-            standing: Some(Arc::new(Unmade {
+            open: Some(Arc::new(Unmade {
                 unsent,
                 found: Arc::clone(&found),
             })),

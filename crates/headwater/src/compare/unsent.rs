@@ -7,7 +7,7 @@ use headwater_core::band::ShortId;
 
 use super::missing::Found;
 use crate::dead_letters::Stand;
-use crate::pipeline::{Standing, Unpublished};
+use crate::pipeline::{OpenLetters, Unpublished};
 
 /// The events of open letters.
 #[derive(Debug, Default)]
@@ -79,7 +79,7 @@ pub struct Unmade {
     pub found: Arc<Mutex<Found>>,
 }
 
-impl Standing for Unmade {
+impl OpenLetters for Unmade {
     fn passes_over(&self, id: &str, row: &Unpublished) -> bool {
         let topic = row.topic.as_deref();
         let stands = self.unsent.has(ShortId::of(id), row.route, topic);

@@ -27,11 +27,11 @@ pub struct Letters {
     pub name: String,
     pub topic: Arc<str>,
     /// A recovery makes no letters, and passes over what stands as one.
-    pub standing: Option<Arc<dyn Standing>>,
+    pub open: Option<Arc<dyn OpenLetters>>,
 }
 
 /// The letters that are open.
-pub trait Standing: fmt::Debug + Send + Sync {
+pub trait OpenLetters: fmt::Debug + Send + Sync {
     /// Whether one stands for this already. Then it is counted as passed over.
     fn passes_over(&self, id: &str, row: &Unpublished) -> bool;
 }
@@ -124,8 +124,8 @@ impl Seed {
 impl Letters {
     /// Whether a letter stands already for what cannot be published.
     pub fn stands(&self, id: &str, row: &Unpublished) -> bool {
-        let standing = self.standing.as_ref();
-        standing.is_some_and(|it| it.passes_over(id, row))
+        let open = self.open.as_ref();
+        open.is_some_and(|it| it.passes_over(id, row))
     }
 
     /// The letter of a row, and what a smaller one can be made of.
