@@ -81,6 +81,39 @@ async fn a_log_that_is_given_up_though_it_could_be_read_loses_and_doubles_nothin
 }
 
 #[tokio::test]
+async fn of_a_date_that_is_ahead_the_commit_is_remembered_on_postgresql() {
+    dated_ahead(Scene::shared(17, "ahead").await).await;
+}
+
+on_every_binlog!(dated_ahead: "ahead", own server, shared kafka);
+
+async fn dated_ahead<D: Outbox + Lose>(scene: Scene<'_, D>) {
+    // GIVEN a lost log whose last event that was published has a date that is still to come
+    let scene = with_own_topic(scene);
+    scene.init();
+    let run = scene.start().await;
+    let ahead = Event::new(&scene.namespace, "ahead", 1);
+    let insert = scene.insert_with(&ahead, &[("event_date", "'2100-01-01 00:00:00'")]);
+    scene.database.execute(&insert).await;
+    let mut written = Written::default();
+    written.committed.push(ahead.committed());
+    let verdict = scene.stop_and_judge(run, &written).await;
+    verdict.assert_exactly_once();
+    written.add(scene.commit_events(3).await);
+    scene.database.lose(&scene.pipeline).await;
+
+    // WHEN it is recovered, THEN it is looked since its commit, and what is there does not come again
+    let output = scene.headwater.run(&["recover"]);
+    assert_eq!(output.code, 0, "{}{}", output.stdout, output.stderr);
+    let found = &output.stderr;
+    assert!(found.contains("its last event of 20"), "{found}");
+    assert!(!found.contains("its last event of 2100"), "{found}");
+    assert_eq!(told(&output, "already on the topics"), 1);
+    assert_eq!(told(&output, "published now"), 3);
+    goes_on(scene, written).await;
+}
+
+#[tokio::test]
 async fn a_recovery_that_is_under_way_goes_further_back_when_it_is_asked_to() {
     // GIVEN a recovery that was killed, and events with a date of long before
     let mut scene = Scene::shared(17, "wider").await;

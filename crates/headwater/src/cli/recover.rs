@@ -120,7 +120,11 @@ fn going_on(config: &Config, record: &Record, from: Option<Instant>) -> (Window,
     let begun = record.snapshot.as_ref().map(Snapshot::window);
     let begun = begun.unwrap_or_default();
     let wider = matches!((from, begun.from), (Some(from), Some(since)) if from < since);
-    let anew = if wider { ": it begins anew" } else { "" };
+    let anew = if wider {
+        "; to look further back, it begins anew"
+    } else {
+        ""
+    };
     eprintln!(
         "a recovery of pipeline {}, of events {}, is under way{anew}",
         config.name(),
